@@ -1,0 +1,84 @@
+# drafthorse
+#
+#   make -j            build all tools for this machine
+#   make -j pipeline   train and evaluate the demo drafter (recipes/demo.env)
+#   make test          all tests, no GPU needed; TEST=name runs one
+#   make bench         speed, beside peers        make fuzz        fuzz targets, FUZZ_TIME=60
+#   make test-faults   every write of every stage fails once       make lint  make format
+#   make install       PREFIX=/usr/local DESTDIR=   make help      these lines
+#
+#   MODE=release|debug  SAN=address,undefined|thread  CUDA=0|1  V=1  CC=gcc|clang
+#   Variants build side by side in build/; no clean is needed to switch.
+
+.DELETE_ON_ERROR:
+include config.mk
+-include config.local.mk
+
+MODE ?= release
+SAN  ?=
+CUDA ?= 0
+V    ?= 0
+Q     = $(if $(filter 0,$(V)),@printf '%-5s %s\n' $(1) $@;,)
+
+comma := ,
+BUILD ?= build
+tag   := $(notdir $(CC))-$(MODE)$(if $(SAN),-$(subst $(comma),-,$(SAN)))-$(if $(filter 1,$(CUDA)),cuda,cpu)
+B     := $(BUILD)/$(tag)
+
+CPPFLAGS = -I. -Ilib -Ikernels -Imodel -Itools -D_GNU_SOURCE -MMD -MP
+CFLAGS   = -std=c11 -g -march=x86-64-v3 -ffp-contract=off -Wall -Wextra -Wpedantic \
+           -Wshadow -Wvla -Wstrict-prototypes $(WERROR) \
+           $(if $(filter debug,$(MODE)),-O0,-O3) \
+           $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+LDFLAGS  = $(if $(SAN),-fsanitize=$(SAN))
+LDLIBS   = -ljansson -lzstd -lxxhash -lm -pthread
+
+# lib.a: all that is below the tools; parts.a: the tools' modules without their mains,
+# for the tests; f64.a: the CPU kernels in double precision, for gradient tests.
+names = $(notdir $(patsubst %/,%,$(wildcard $(1)/*/)))
+TOOLS := $(call names,tools)
+MAINS := $(foreach t,$(TOOLS),tools/$t/$t.c)
+PARTS := $(filter-out $(MAINS),$(wildcard tools/*/*.c))
+LIB   := $(wildcard lib/*.c kernels/*.c kernels/cpu/*.c model/*.c tools/*.c)
+F64   := $(wildcard kernels/*.c kernels/cpu/*.c)
+TESTS := $(basename $(notdir $(wildcard tests/test_*.c)))
+KIT   := $(wildcard tests/kit*.c)
+BENCH := $(basename $(notdir $(wildcard bench/bench_*.c)))
+
+all: $(TOOLS:%=$B/bin/draft-%)
+
+archive = $(call Q,AR)rm -f $@; $(AR) rcs $@ $^
+$B/lib.a: $(LIB:%=$B/%.o);            $(archive)
+$B/parts.a: $(PARTS:%=$B/%.o);        $(archive)
+$B/kit.a: $(KIT:%=$B/%.o);            $(archive)
+$B/f64.a: $(F64:%=$B/f64/%.o);        $(archive)
+
+link = $(call Q,LINK)mkdir -p $(@D); $(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+.SECONDEXPANSION:
+$B/bin/draft-%: $$(patsubst %,$B/%.o,$$(wildcard tools/$$*/*.c)) $B/lib.a
+	$(link)
+$B/tests/test_grad%: $B/f64/tests/test_grad%.c.o $B/kit.a $B/f64.a $B/lib.a
+	$(link) -lcheck -lsubunit -lrt
+$B/tests/%: $B/tests/%.c.o $B/kit.a $B/parts.a $B/lib.a
+	$(link) -lcheck -lsubunit -lrt
+$B/bench/%: $B/bench/%.c.o $B/kit.a $B/parts.a $B/lib.a
+	$(link)
+$B/f64/%.c.o: %.c Makefile config.mk
+	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) -DREAL=double $(CFLAGS) -c -o $@ $<
+$B/%.c.o: %.c Makefile config.mk
+	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+test: all $(TESTS:%=$B/tests/%)
+	@scripts/test.sh $B $(TEST)
+bench: all $(BENCH:%=$B/bench/%)
+	@scripts/bench.sh $B
+lint:
+	@scripts/lint.sh
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^lib.a/,$$d'
+
+-include $(shell find $B -name '*.d' 2>/dev/null)
+.SECONDARY:
+.PHONY: all test bench lint format help

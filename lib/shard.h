@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* shard.h - what flows between the stages: rows of tensors in a run of safetensors
+ * files.
+ *
+ * A run is NAME-00000.safetensors, NAME-00001 ... and, written last,
+ * NAME-end.safetensors (no tensors; counts and a digest over the shards' headers in its
+ * metadata).  The pipe form is the same bytes, concatenated.  Part i of n calls its
+ * files NAME-i-of-n-00000... and NAME-i-of-n-end.  Format, limits and metadata keys:
+ * docs/shard.md.
+ *
+ * All per-row tensors have the row as first dimension; `fixed` tensors (pack's
+ * `source`) belong to the shard as a whole and may differ in length from shard to
+ * shard.  A shard is complete in memory before its first byte is written.  Nothing here
+ * knows a model. */
+#ifndef SHARD_H
+#define SHARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "safetensors.h"
+
+#define SHARD_FORMAT "1"
+
+enum {
+    SHARD_COLUMNS = 8,
+    SHARD_BYTES = 256 << 20 /* rows per shard = max(1, SHARD_BYTES / bytes per row) */
+};
+
+/* A column of every row: its name, type and the dims behind the row index. */
+struct shard_column {
+    const char *name;
+    enum st_type type;
+    int rank; /* of one row: 0 .. ST_RANK - 1 */
+    int64_t dim[ST_RANK - 1];
+    bool fixed; /* not per row: dim[0] counts entries, given with each shard */
+};
+
+/* ---- writing ---- */
+
+struct shard_options {
+    const char *name;  /* "packed" or "hidden" */
+    const char *stage; /* "pack", "extract": the tool that writes */
+    int part, parts;   /* 0, 1 when not split */
+    struct shard_column column[SHARD_COLUMNS];
+    int columns;
+    const char *const *meta; /* key, value ...: digests of inputs, options that change
+                                content; repeated in every shard and the end file */
+    int64_t metas;
+    int64_t rows_per_shard; /* 0: SHARD_BYTES rule */
+    int64_t first_row; /* global index of the first row (draft-extract --from-row) */
+};
+
+struct shard_writer;
+
+/* shard_create starts a run in folder `dir` (made when absent), or on stdout when dir
+ * is
+ * "-".  In a folder that already holds a whole run of the same content (same stage,
+ * options and input digests) it returns 1: nothing to do.  A folder with a partial run
+ * of the same content resumes: *have_rows tells how many rows are there, whole and
+ * verified, and the caller goes on with the next.  A run of other content is refused
+ * (E_CONFIG). */
+int shard_create(struct shard_writer **out, const char *dir,
+                 const struct shard_options *o, int64_t *have_rows);
+
+/* shard_row returns where the next row's columns go (fixed columns: NULL): pointers
+ * into the shard being filled, in column order, valid until the next call. */
+int shard_row(struct shard_writer *w, void *column[SHARD_COLUMNS]);
+
+/* shard_fixed adds n entries of `fixed` column c to the shard being filled. */
+int shard_fixed(struct shard_writer *w, int c, const void *entries, int64_t n);
+
+/* shard_flush writes the shard being filled, whole, if it has rows; called by shard_row
+ * when it is full. */
+int shard_flush(struct shard_writer *w);
+
+/* shard_finish flushes and writes the end file; shard_abandon leaves a partial run that
+ * can be resumed.  One of the two ends a writer. */
+int shard_finish(struct shard_writer *w);
+void shard_abandon(struct shard_writer *w);
+
+/* ---- reading ---- */
+
+struct shard_reader;
+
+/* One shard's worth of rows, verified: every tensor's xxh3 and the header's own. */
+struct shard_view {
+    const char *name; /* file, or "stdin" with the shard's number: for messages */
+    struct st_header header; /* owned by the reader */
+    int64_t first_row, rows; /* global index of its first row, how many */
+    const void *data;        /* 64-byte aligned; borrowed until the next call */
+};
+
+/* shard_open reads runs from the given paths in order: folders (parts in order, a
+ * missing one refused), single files, or "-" for stdin.  All must be of the same stage
+ * and the same column shapes, else E_CONFIG.  A folder run without its end file is
+ * E_FORMAT "incomplete". */
+int shard_open(struct shard_reader **out, char *const *path, int paths);
+
+/* shard_next gives the next shard (1), or 0 after the last end file.  Checksum
+ * failures, cut streams, rows out of sequence are E_FORMAT naming file and tensor. */
+int shard_next(struct shard_reader *r, struct shard_view *v);
+
+/* shard_seek goes to the shard that holds `row`; folders only. */
+int shard_seek(struct shard_reader *r, int64_t row);
+
+const char *shard_meta(const struct shard_reader *r, const char *key); /* of the run */
+const void *shard_column(const struct shard_view *v, const char *name,
+                         const struct st_tensor **out); /* NULL when absent */
+int64_t shard_total_rows(const struct shard_reader *r); /* -1 for a stream */
+
+/* shard_digest identifies the whole input: the end files' digests folded.  For a stream
+ * it is known once shard_next has returned 0; before that E_AGAIN. */
+int shard_digest(const struct shard_reader *r, uint64_t *out);
+void shard_close(struct shard_reader *r);
+
+#endif
