@@ -12,7 +12,7 @@ struct backend {
     const char *name;
     int (*open)(struct dev *d, int index);
     void (*close)(struct dev *d);
-    void *(*alloc)(struct dev *d, size_t bytes); /* NULL: failed */
+    void *(*alloc)(struct dev *d, size_t bytes); /* NULL: failed, message set */
     void (*free)(struct dev *d, void *p);
     int (*put)(struct dev *d, void *to, const void *host, size_t bytes);
     int (*get)(struct dev *d, void *host, const void *from, size_t bytes);

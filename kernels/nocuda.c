@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* nocuda.c - what stands for the CUDA backend in a build without CUDA: a refusal. */
+#include "backend.h"
+
+#include "err.h"
+
+static int refuse(struct dev *d, int index)
+{
+    (void)d;
+    (void)index;
+    return err_set(E_CONFIG, "this build has no CUDA, build with make CUDA=1");
+}
+
+const struct backend cuda_backend = {.name = "cuda", .open = refuse};
