@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* config.h - config.json of targets and drafters: read strictly, written as published.
+ *
+ * What is not understood is refused in one sentence that says what was found and what
+ * is supported (E_CONFIG); a key that changes the mathematics is never ignored. */
+#ifndef CONFIG_H
+#define CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buf.h"
+
+enum {
+    CONFIG_TAPS = 16,
+    CONFIG_LAYERS = 32, /* of a drafter */
+    CONFIG_STOPS = 8
+};
+
+/* A dense decoder of the Qwen3 family (spec: HF transformers, models/qwen3). */
+struct target_config {
+    char type[32]; /* model_type: "qwen3" */
+    int64_t hidden, inter, layers, heads, kv_heads, head_dim, vocab, max_positions;
+    double eps, rope_theta;
+    int64_t stop[CONFIG_STOPS]; /* eos ids */
+    int stops;
+};
+
+/* config_target reads DIR/config.json. */
+int config_target(struct target_config *c, const char *dir);
+
+/* A DFlash drafter: z-lab's config.json (docs/math.md; arXiv 2602.06036). */
+struct drafter_config {
+    int64_t hidden, inter, layers, heads, kv_heads, head_dim, vocab, max_positions;
+    double eps, rope_theta;
+    int64_t block;            /* B: the anchor and B - 1 masks */
+    int64_t mask_id;          /* a row of the target's embedding */
+    int64_t tap[CONFIG_TAPS]; /* target_layer_ids: 0-based decoder layers, ascending */
+    int taps;
+    int64_t target_layers;
+    bool sliding[CONFIG_LAYERS]; /* by layer */
+    int64_t window;              /* of the sliding layers; 0: none slide */
+    int causal;   /* is_causal: 0, 1, or -1 = causal iff the layer slides */
+    int64_t stop; /* eos id, -1 unknown */
+};
+
+/* config_drafter reads DIR/config.json; config_drafter_write appends the file's text,
+ * with every key that vLLM and SGLang read.  config_drafter_check refuses impossible
+ * shapes, and a mask id or tap that the target does not have (target may be NULL). */
+int config_drafter(struct drafter_config *c, const char *dir);
+void config_drafter_write(struct buf *out, const struct drafter_config *c);
+int config_drafter_check(const struct drafter_config *c, const struct target_config *t);
+
+/* config_taps fills c->tap with n layers spread as published drafters do:
+ * round(1 + j (L - 4) / (n - 1)), ties to even; n == 1: L / 2.  Repeats are E_CONFIG.
+ */
+int config_taps(struct drafter_config *c, int n, int64_t target_layers);
+
+/* config_causal: is draft layer l causal inside the block? */
+bool config_causal(const struct drafter_config *c, int64_t l);
+
+#endif

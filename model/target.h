@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* target.h - the frozen language model: a forward pass with taps, packed or cached.
+ *
+ *   x = embed[ids]
+ *   each layer:  u = norm(x);  q, k, v = Wq u, Wk u, Wv u;  q, k: head norm, RoPE
+ *                x += Wo attention(q, k, v);  x += Wd (silu(Wg y) * Wu y),  y = norm(x)
+ *   logits = head norm(x)            (HF transformers, models/qwen3/modeling_qwen3.py)
+ *
+ * One pass serves extraction (a packed row, spans per document, no cache) and decoding
+ * (rows appended to a cache).  On the CPU both give the same bits for the same token.
+ */
+#ifndef TARGET_H
+#define TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cache.h"
+#include "config.h"
+#include "dev.h"
+
+struct target;
+
+/* target_open maps DIR's checkpoint and copies what is needed to the device: layers
+ * 0 .. last_layer (-1: all), and the final norm and head when `head`.  Unknown tensors,
+ * missing ones and wrong shapes are E_FORMAT / E_CONFIG naming the tensor. */
+int target_open(struct target **out, struct dev *d, const char *dir, int64_t last_layer,
+                bool head);
+void target_close(struct target *t);
+
+const struct target_config *target_config(const struct target *t);
+uint64_t target_digest(const struct target *t); /* st_model_digest */
+
+/* The embedding [V,H] and the head [V,H], bf16 or f32 as stored, T_ROWS; borrowed. Tied
+ * checkpoints give the same tensor twice. */
+struct tensor target_embed(const struct target *t);
+struct tensor target_head(const struct target *t);
+
+/* target_vocabulary opens only those two matrices (for training a drafter). */
+int target_vocabulary(struct target **out, struct dev *d, const char *dir);
+
+struct target_pass {
+    int64_t rows;
+    const int32_t *ids, *pos; /* host [rows] */
+    const int32_t *lo, *hi;   /* host [rows]: keys seen, as row numbers of this pass, or
+                                 of   the cache when there is one */
+    struct cache *cache;      /* NULL, or where the rows are appended (len grows) */
+    const int64_t *tap;       /* layers to tap, ascending */
+    int taps;
+    struct tensor aux;  /* out [rows, taps * H] bf16 or act; data NULL: none */
+    struct tensor last; /* out [rows, H] residual after the last layer BEFORE the final
+                           norm; data NULL: none */
+    struct tensor logits; /* out [n, V] act: of the last n rows; data NULL: none */
+};
+
+/* target_bytes is the working memory of a pass of `rows` rows; target_forward takes it
+ * from `work` and gives it back. */
+size_t target_bytes(const struct target *t, int64_t rows);
+int target_forward(struct target *t, struct target_pass *p, struct arena *work);
+
+#endif
