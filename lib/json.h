@@ -42,9 +42,9 @@ int json_have_bool(const struct json *obj, const char *key, bool *out);
 int json_have_text(const struct json *obj, const char *key, const char **out);
 
 /* Values without a key, for arrays.  E_FORMAT on another type. */
-int json_int(const struct json *v, int64_t *out);
-int json_real(const struct json *v, double *out);
-int json_text(const struct json *v, const char **out);
+int json_to_int(const struct json *v, int64_t *out);
+int json_to_real(const struct json *v, double *out);
+int json_to_text(const struct json *v, const char **out);
 
 /* json_each walks an object's keys in file order: start with *iter = NULL; false ends.
  */
@@ -53,7 +53,9 @@ bool json_each(const struct json *obj, void **iter, const char **key,
 
 /* Writing: json_open_object / json_open_array nest, keys are written where they are
  * given, in the order of the calls; commas and escapes are json's business.  `key` is
- * NULL inside arrays.  `indent` 0 writes one line. */
+ * NULL inside arrays and for the root.  `indent` 0 writes one line without spaces.
+ * Reals are the shortest text that reads back equal; NaN and infinity are null.  Bytes
+ * that are not UTF-8 become U+FFFD.  Running out of memory shows in the buffer. */
 struct json_out {
     struct buf *to;
     int indent, depth;
@@ -64,9 +66,7 @@ void json_close_object(struct json_out *o);
 void json_open_array(struct json_out *o, const char *key);
 void json_close_array(struct json_out *o);
 void json_add_int(struct json_out *o, const char *key, int64_t v);
-void json_add_real(struct json_out *o, const char *key,
-                   double v); /* shortest that reads
-            back equal; NaN and infinity are null */
+void json_add_real(struct json_out *o, const char *key, double v);
 void json_add_bool(struct json_out *o, const char *key, bool v);
 void json_add_text(struct json_out *o, const char *key, const char *v);
 void json_add_null(struct json_out *o, const char *key);
