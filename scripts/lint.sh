@@ -1,0 +1,82 @@
+#!/bin/sh
+# lint.sh - what a machine can say about style; cheapest first, all findings printed.
+#
+# Format (clang-format), include rules (layers.sh), file and function length, banned
+# calls, printing and exiting below tools/, names of files, headers documented, recipes,
+# shell scripts (shellcheck), man pages (mandoc), spelling where codespell is installed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bad=0
+fail() { printf '%s\n' "$*"; bad=1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+src=$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
+code=$(git ls-files '*.c' '*.h')
+
+if have clang-format; then
+    for f in $code; do
+        clang-format --dry-run --Werror "$f" >/dev/null 2>&1 || fail "$f: make format"
+    done
+else
+    echo "lint: skipped clang-format: not installed (scripts/deps.sh lint)"
+fi
+
+scripts/layers.sh || bad=1
+
+# Text: tabs, trailing space, wide lines.
+for f in $src; do
+    grep -nP '\t' "$f" | head -1 | sed "s|^|$f: tab in line |" | grep . && bad=1
+    grep -nE ' +$' "$f" | head -1 | sed "s|^|$f: trailing space in line |" | grep . && bad=1
+    awk -v f="$f" 'length($0) > 88 {print f ":" NR ": line over 88 columns"; e = 1} END {exit e}' "$f" || bad=1
+done
+
+# Files over 700 lines, functions over 80 (a CUDA kernel: 120).
+for f in $src; do
+    awk -v f="$f" -v max="$(case $f in *.cu*) echo 120 ;; *) echo 80 ;; esac)" '
+        /^[a-zA-Z_].*\)( *)$/ || /^[a-zA-Z_].*[(,]$/ {name = $0}
+        /^\{/ {start = NR}
+        /^\}/ {if (start && NR - start > max) {print f ":" start ": function of " NR - start " lines: " name; e = 1} start = 0}
+        END {if (NR > 700) {print f ": " NR " lines, over 700"; e = 1} exit e}' "$f" || bad=1
+done
+
+# Banned calls; printing, exiting and the environment below tools/.
+for f in $src; do
+    grep -nE '\b(atoi|atof|atol|strcpy|strcat|sprintf|vsprintf|strtok|system|gets)\(' "$f" |
+        sed "s|^|$f: banned call: |" | grep . && bad=1
+    case $f in
+    lib/err.c) ;;
+    lib/* | model/* | kernels/*)
+        sed -e 's|/\*.*\*/||; s|//.*||; s|/\*.*||; s|^ \*.*||' "$f" |
+            grep -nE '\b(exit|_exit|abort|printf|puts|putchar|getenv)\(|\bstdout\b|\bstderr\b' |
+            sed "s|^|$f: only tools print, exit or read the environment: |" |
+            grep . && bad=1 ;;
+    esac
+done
+
+# File names are unique, the cpu / cuda twins apart; every source opens with its idea.
+git ls-files 'lib/*' 'kernels/*' 'model/*' 'tools/*' | grep -E '\.(c|cu)$' | grep -v '^kernels/cuda/' |
+    sed 's|.*/||' | sort | uniq -d | sed 's|$|: two files of this name|' | grep . && bad=1
+for f in $src; do
+    [ "$(sed -n 1p "$f")" = '/* SPDX-License-Identifier: MIT */' ] || fail "$f: no SPDX line first"
+    sed -n 2p "$f" | grep -q "^/\* $(basename "$f") - " || fail "$f: line 2 does not open with its idea ('/* $(basename "$f") - ...')"
+done
+
+# Recipes: KEY=value with values that make, sh, docker and Kubernetes read alike.
+for f in $(git ls-files 'recipes/*.env'); do
+    grep -vnE '^(#.*|[A-Z][A-Z0-9_]*=[A-Za-z0-9_./:,=@%+-]*)?$' "$f" | sed "s|^|$f: not KEY=value: |" | grep . && bad=1
+done
+
+scripts=$(git ls-files '*.sh' '.ci/run')
+if have shellcheck; then
+    # shellcheck disable=SC2086
+    shellcheck $scripts || bad=1
+fi
+if have mandoc; then
+    for f in $(git ls-files '*.1'); do mandoc -Tlint -Wwarning "$f" || bad=1; done
+fi
+if have codespell; then
+    git ls-files '*.md' '*.c' '*.h' '*.1' '*.sh' | grep -v '^examples/data\|golden' |
+        xargs codespell -q 3 -L 'ans,te,fo,ue,nd' || bad=1
+fi
+[ $bad = 0 ] && echo "lint: clean"
+exit $bad
