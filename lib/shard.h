@@ -67,8 +67,14 @@ int shard_create(struct shard_writer **out, const char *dir,
  * into the shard being filled, in column order, valid until the next call. */
 int shard_row(struct shard_writer *w, void *column[SHARD_COLUMNS]);
 
-/* shard_fixed adds n entries of `fixed` column c to the shard being filled. */
-int shard_fixed(struct shard_writer *w, int c, const void *entries, int64_t n);
+/* shard_fixed adds n entries of `fixed` column c to the shard being filled, after the
+ * shard_row of the row that speaks of them (which may begin a shard).  Returns the index
+ * of the first of them in that shard. */
+int64_t shard_fixed(struct shard_writer *w, int c, const void *entries, int64_t n);
+
+/* shard_end_meta adds a pair to the end file alone: what is known only when the input
+ * has ended (a stream's digest), so that folder and stream stay the same bytes. */
+int shard_end_meta(struct shard_writer *w, const char *key, const char *value);
 
 /* shard_flush writes the shard being filled, whole, if it has rows; called by shard_row
  * when it is full. */
