@@ -13,8 +13,8 @@
 
 struct par;
 
-/* par_open starts a pool; threads 0 means one per online processor.  par_close joins
- * them; NULL is fine. */
+/* par_open starts a pool; threads 0 means one per processor that this process may use.
+ * par_close joins them; NULL is fine. */
 int par_open(struct par **out, int threads);
 void par_close(struct par *p);
 int par_threads(const struct par *p); /* 1 for NULL: a NULL pool runs in the caller */
