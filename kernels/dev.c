@@ -147,6 +147,11 @@ void arena_close(struct arena *a)
     *a = (struct arena){0};
 }
 
+struct arena arena_plan(void)
+{
+    return (struct arena){.name = "plan", .size = SIZE_MAX};
+}
+
 void arena_reset(struct arena *a, size_t used)
 {
     if (used > a->used)
@@ -161,7 +166,7 @@ struct tensor arena_tensor(struct arena *a, enum dtype type, int rank,
     if (bytes > a->size - a->used)
         bug("arena %s: %zu bytes wanted, %zu of %zu left", a->name, bytes,
             a->size - a->used, a->size);
-    struct tensor t = tensor_of(a->base + a->used, type, rank, dim);
+    struct tensor t = tensor_of(a->base ? a->base + a->used : NULL, type, rank, dim);
     a->used += bytes;
     if (a->high < a->used)
         a->high = a->used;

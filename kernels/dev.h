@@ -76,6 +76,11 @@ void arena_reset(struct arena *a, size_t used); /* take back all above `used` */
 struct tensor arena_tensor(struct arena *a, enum dtype type, int rank,
                            const int64_t *dim);
 
+/* arena_plan is an arena without memory that only counts: its tensors have data NULL,
+ * and `used` is what the same calls will take from a real one.  The code that carves is
+ * thus the code that plans. */
+struct arena arena_plan(void);
+
 /* arena_bytes is what such a tensor takes, alignment included. */
 size_t arena_bytes(enum dtype type, int rank, const int64_t *dim);
 

@@ -23,16 +23,17 @@ struct drafter {
     struct drafter_config config;
     struct param_table table;
     struct dev *dev;
-    struct tensor flat;        /* [count] weights: act type, or bf16 as loaded */
+    struct tensor flat;        /* [count] weights, act type; data NULL once frozen */
     struct tensor embed, head; /* the target's, borrowed: [V,H] */
     struct tensor freq;        /* inverse RoPE frequencies [D/2] */
-    struct arena arena;        /* owns flat (and panels) */
-    struct drafter_weights *w; /* per-layer views of flat, or panels once frozen */
+    struct arena arena;        /* owns flat or panels, and freq */
+    struct drafter_weights *w; /* views of flat, or panels once frozen; owned */
 };
 
 /* drafter_new makes room for the weights in the device's act type (not initialised);
  * drafter_load reads a checkpoint folder's model.safetensors and config.json into a
- * frozen drafter (weights packed for decoding).  embed and head are the target's. */
+ * frozen drafter (weights packed for products: no gradients).  embed and head are the
+ * target's; drafter_step wants the head in T_ROWS, drafter_propose takes either. */
 int drafter_new(struct drafter *m, struct dev *d, const struct drafter_config *c,
                 struct tensor embed, struct tensor head);
 int drafter_load(struct drafter *m, struct dev *d, const char *dir, struct tensor embed,
@@ -80,8 +81,9 @@ int drafter_extend(struct drafter *m, struct cache *ctx, struct tensor aux,
                    const int32_t *pos, struct arena *work);
 
 /* drafter_propose runs one block of n <= B tokens id[0..n) (the anchor, then masks)
- * whose anchor stands at position `start`; context rows are [0, ctx->len) with position
- * = row number.  token[k], k = 1 .. n-1, receives the argmax of slot k (host). */
+ * whose anchor stands at position start <= ctx->len; it sees context rows [0, start),
+ * whose positions are their row numbers.  token[k], k = 1 .. n-1, receives the argmax
+ * of slot k (host). */
 int drafter_propose(struct drafter *m, const struct cache *ctx, const int32_t *id,
                     int64_t n, int64_t start, int32_t *token, struct arena *work);
 

@@ -14,13 +14,19 @@
  * [lo[s], hi[s]) = [start of its piece, s + 1); padding sees nothing (lo = hi). */
 void span_docs(int32_t *pos, int32_t *lo, int32_t *hi, const int32_t *doc, int64_t s);
 
-/* span_blocks: `blocks` blocks of `block` slots with anchors a[j] (row indices,
- * ascending). Row r = j * block + k: at[r] = pos[a_j] + k; full layers see [lo[r],
- * hi[r]) = [start of a_j's piece, a_j); sliding layers [slide[r], hi[r]), the context
- * rows at distance below `window`: pos[a_j] + k - pos[s] < window (window 0: slide =
- * lo). doc_lo is span_docs's lo of the context. */
+/* span_block: one block of `block` slots whose anchor is context row `row` at position
+ * `pos` of its piece.  Slot k: at[k] = pos + k; full layers see context rows [lo[k],
+ * hi[k]) = [row - pos, row), the piece so far but never the anchor's own features,
+ * which do not exist yet when it is decoded.  Sliding layers see [slide[k], hi[k]),
+ * those at distance below `window`: pos + k - (position of the row) < window; 0: slide
+ * = lo. */
+void span_block(int32_t *at, int32_t *lo, int32_t *slide, int32_t *hi, int32_t row,
+                int32_t pos, int64_t block, int64_t window);
+
+/* span_blocks: the same for `blocks` anchors a[j] of a row with positions pos (from
+ * span_docs); outputs [blocks * block]. */
 void span_blocks(int32_t *at, int32_t *lo, int32_t *slide, int32_t *hi,
                  const int32_t *a, int64_t blocks, int64_t block, int64_t window,
-                 const int32_t *pos, const int32_t *doc_lo);
+                 const int32_t *pos);
 
 #endif

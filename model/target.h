@@ -31,8 +31,9 @@ void target_close(struct target *t);
 const struct target_config *target_config(const struct target *t);
 uint64_t target_digest(const struct target *t); /* st_model_digest */
 
-/* The embedding [V,H] and the head [V,H], bf16 or f32 as stored, T_ROWS; borrowed. Tied
- * checkpoints give the same tensor twice. */
+/* The embedding [V,H], T_ROWS, and the head [V,H], bf16 or f32 as stored; borrowed. The
+ * head of target_open is packed for products, that of target_vocabulary T_ROWS, as
+ * op_head_loss wants it; there a tied checkpoint gives the same tensor twice. */
 struct tensor target_embed(const struct target *t);
 struct tensor target_head(const struct target *t);
 
