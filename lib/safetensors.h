@@ -4,9 +4,10 @@
  * A file is a little-endian u64 n, n bytes of JSON and then the data; each tensor's
  * bytes are [begin, end) relative to byte 8 + n (spec: huggingface/safetensors).  We
  * accept what covers the data exactly, without holes or overlap, n <= 100 MiB, names
- * without NUL, ranks up to ST_RANK, sizes that do not overflow; anything else is
- * E_FORMAT that says which tensor and why.  Headers end in spaces where padding is
- * wanted.
+ * without NUL, ranks up to ST_RANK, sizes that do not overflow, tensors that begin at a
+ * multiple of their type's size within the file (all views can be read in place);
+ * anything else is E_FORMAT that says which tensor and why.  Headers end in spaces
+ * where padding is wanted.
  *
  * A header can be parsed on its own, so files and pipes share the code.  Names and
  * metadata are copies owned by the st_header; tensor data are views of a mapping. */
@@ -19,7 +20,7 @@
 #include "buf.h"
 #include "file.h"
 
-enum { ST_RANK = 4, ST_HEADER_MAX = 100 << 20 };
+enum { ST_RANK = 8, ST_HEADER_MAX = 100 << 20 };
 
 enum st_type {
     ST_U8,
@@ -53,6 +54,10 @@ struct st_header {
     uint64_t header_bytes; /* 8 + n: where the data begin in the file */
 };
 
+/* st_length reads the 8 bytes in front of a header of a file of `size` bytes (at least
+ * 8, else E_FORMAT) and checks the limit. */
+int st_length(const void *bytes, size_t size, size_t *n);
+
 /* st_header_parse reads the JSON of a header (n bytes, without the length). */
 int st_header_parse(struct st_header *h, const char *text, size_t n);
 void st_header_drop(struct st_header *h);
@@ -63,8 +68,8 @@ int64_t st_count(const struct st_tensor *t);                     /* elements */
 
 /* st_header_write appends length and JSON to `out`: metadata in the given order, then
  * the tensors, begin and end computed here by laying them out one after another in the
- * given order; spaces pad so that the data begin at a multiple of `align` (1, 8 or
- * 4096). */
+ * given order; spaces pad so that the data begin at a multiple of `align` (8 or 4096).
+ * A tensor that would not be aligned to its type is a bug: wide types come first. */
 int st_header_write(struct buf *out, struct st_tensor *tensor, int64_t tensors,
                     const char *const *meta, int64_t metas, size_t align);
 
@@ -103,9 +108,10 @@ int st_model_open(struct st_model *m, const char *dir);
 void st_model_close(struct st_model *m);
 const struct st_entry *st_model_find(const struct st_model *m, const char *name);
 
-/* st_model_digest is the identity of a model: xxh3-64 over config.json's bytes and, for
- * each tensor in name order, name, type, shape and the xxh3-64 of its first and last
- * 64 KiB.  Independent of how the tensors are spread over files. */
+/* st_model_digest is the identity of a model: xxh3-64 over config.json (its length, its
+ * bytes) and, for each tensor in name order, name and type with their NUL, rank, dims,
+ * xxh3-64 of its first and of its last min(64 KiB, size) bytes; all numbers u64,
+ * little-endian.  Independent of how the tensors are spread over files. */
 int st_model_digest(const struct st_model *m, uint64_t *out);
 
 #endif
