@@ -14,13 +14,12 @@
 #include "json.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "err.h"
 #include "file.h"
 #include "mem.h"
+#include "num.h"
 
 static json_t *inner(const struct json *v)
 {
@@ -380,13 +379,8 @@ void json_add_real(struct json_out *o, const char *key, double v)
         json_add_null(o, key);
         return;
     }
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, v);
-        if (strtod(text, NULL) == v)
-            break;
-    }
     begin(o, key);
-    buf_adds(o->to, text);
+    buf_adds(o->to, num_real(text, sizeof text, v));
     if (!strpbrk(text, ".e")) // stays a real for readers that tell the types apart
         buf_adds(o->to, ".0");
 }

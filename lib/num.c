@@ -110,6 +110,16 @@ int num_parse_real(const char *text, double *out)
     return 0;
 }
 
+char *num_real(char *out, size_t size, double v)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, size, "%.*g", digits, v);
+        if (strtod(out, NULL) == v)
+            break;
+    }
+    return out;
+}
+
 static char *scaled(char *out, size_t size, double v, double base, const char *unit[])
 {
     int i = 0;

@@ -38,8 +38,10 @@ uint8_t num_f32_e4m3(float f);
 int num_parse_int(const char *text, int64_t *out);
 int num_parse_real(const char *text, double *out);
 
-/* num_bytes and num_count print into out (at least 16 bytes) as "1.23 GiB", "4.56 M";
- * both return out. */
+/* num_real prints the shortest decimal that reads back equal into out (at least 32
+ * bytes); num_bytes and num_count print "1.23 GiB", "4.56 M" (at least 16 bytes).  All
+ * return out. */
+char *num_real(char *out, size_t size, double v);
 char *num_bytes(char *out, size_t size, double bytes);
 char *num_count(char *out, size_t size, double count);
 

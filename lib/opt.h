@@ -4,15 +4,15 @@
  *     static struct { const char *out; int64_t length; } cfg = {"-", 8192};
  *     static const struct opt options[] = {
  *         OPT_HEAD("output"),
- *         OPT_TEXT('o', "output", &cfg.out, "DIR", "write shards to DIR, or - for
- * stdout", 0), OPT_HEAD("rows"), OPT_INT('n', "length", &cfg.length, "TOKENS", "tokens
- * per row", OPT_CONTENT), OPT_END};
+ *         OPT_TEXT('o', "output", &cfg.out, "DIR", "write shards to DIR", 0),
+ *         OPT_HEAD("rows"),
+ *         OPT_INT('n', "length", &cfg.length, "TOKENS", "tokens per row", OPT_CONTENT),
+ *         OPT_END};
  *
  * Nothing here prints or exits: opt_parse returns a code and opt_help fills a buffer.
  * Options may stand anywhere before "--"; long names may be cut where unique; values
- * are
- * "--name VALUE" or "--name=VALUE".  Flags that change an output's content carry
- * OPT_CONTENT and are recorded in its metadata by opt_record. */
+ * are "--name VALUE", "--name=VALUE", "-n VALUE" or "-nVALUE".  Options that change an
+ * output's content carry OPT_CONTENT and are recorded in its metadata by opt_record. */
 #ifndef OPT_H
 #define OPT_H
 

@@ -12,7 +12,8 @@
  *     }
  *
  * This is the only place that prints, reads the environment, or handles signals.  Each
- * tool's table ends with TOOL_OPTIONS: -q, -v, --progress, -j (threads). */
+ * tool's table ends with TOOL_OPTIONS: -j (threads), -q, -v, --progress, and what only
+ * prints: --help, --version, --options. */
 #ifndef TOOL_H
 #define TOOL_H
 
@@ -25,7 +26,7 @@
 #define TOOL_VERSION "0.1.0"
 
 struct tool_common {
-    bool quiet, verbose;
+    bool quiet, verbose, help, version, options;
     const char *progress; /* "auto", "json", "none" */
     int64_t threads;      /* 0: one per processor */
 };
@@ -38,7 +39,11 @@ extern struct tool_common tool_common;
         OPT_FLAG('q', "quiet", &tool_common.quiet, "only warnings and errors", 0),     \
         OPT_FLAG('v', "verbose", &tool_common.verbose, "say more", 0),                 \
         OPT_TEXT(0, "progress", &tool_common.progress, "HOW",                          \
-                 "progress on stderr: auto, json or none", 0)
+                 "progress on stderr: auto, json or none", 0),                         \
+        OPT_FLAG('h', "help", &tool_common.help, "print this text", 0),                \
+        OPT_FLAG(0, "version", &tool_common.version, "print the version", 0),          \
+        OPT_FLAG(0, "options", &tool_common.options,                                   \
+                 "print the options, one a line, for scripts", 0)
 
 struct tool {
     struct opt_about about;
@@ -48,8 +53,9 @@ struct tool {
     int inputs;
 };
 
-/* tool_begin parses; 0 goes on, 1 means that help, --version or --options (opt_list,
- * for the man-page test) was printed and the tool ends well, negative is E_USAGE.
+/* tool_begin parses; 0 goes on, 1 means that --help, --version or --options (opt_list,
+ * for the man-page test) was printed and the tool ends well, negative is E_USAGE, or
+ * E_CONFIG on a processor without AVX2 and FMA, which all is compiled for.
  * SIGPIPE is ignored; SIGINT and SIGTERM set tool_stop, a second one kills. */
 int tool_begin(struct tool *t, int argc, char **argv);
 
