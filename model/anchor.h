@@ -6,7 +6,7 @@
  * supervised. The row's budget N is shared by its documents in proportion to their
  * candidates (largest remainder, ties to the earlier document, never more than a
  * document has); inside a document anchors are drawn uniformly without replacement by a
- * generator keyed by (seed, epoch, source digest, record, first token): the same
+ * generator keyed by (seed, epoch, source digest, file, record, first token): the same
  * document gives the same draw order in any row, shard or rank.  Labels: DFlash's
  * same-position convention (arXiv 2602.06036 section 4.2): slot k predicts token a + k.
  */
