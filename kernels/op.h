@@ -84,7 +84,9 @@ void op_rmsnorm_bwd(struct dev *d, struct tensor dx, struct tensor dw, struct te
  * NULL for families without q/k norm; pos i32 [T]; freq f32 [D/2] (rope.h: inverse
  * frequencies); pairs are half-split: (a, b) = (x[i], x[i + D/2]) ->
  * (a cos - b sin, b cos + a sin), angle = pos * freq[i]   (Su et al. 2021; NeoX
- * pairing). y may be x.  Backward: dx overwrites (may be dy), dw accumulates. */
+ * pairing). y may be x.  D is even and at most OP_HEAD_MAX.
+ * Backward: dx overwrites (may be dy), dw accumulates. */
+enum { OP_HEAD_MAX = 512 };
 void op_norm_rope(struct dev *d, struct tensor y, struct tensor x, struct tensor w,
                   struct tensor pos, struct tensor freq, float eps);
 void op_norm_rope_bwd(struct dev *d, struct tensor dx, struct tensor dw,
