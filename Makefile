@@ -47,7 +47,7 @@ BENCH := $(basename $(notdir $(wildcard bench/bench_*.c)))
 
 all: $(TOOLS:%=$B/bin/draft-%)
 
-archive = $(call Q,AR)rm -f $@; $(AR) rcs $@ $^
+archive = $(call Q,AR)mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $^
 $B/lib.a: $(LIB:%=$B/%.o);            $(archive)
 $B/parts.a: $(PARTS:%=$B/%.o);        $(archive)
 $B/kit.a: $(KIT:%=$B/%.o);            $(archive)
@@ -63,12 +63,17 @@ $B/tests/%: $B/tests/%.c.o $B/kit.a $B/parts.a $B/lib.a
 	$(link) -lcheck -lsubunit -lrt
 $B/bench/%: $B/bench/%.c.o $B/kit.a $B/parts.a $B/lib.a
 	$(link)
-$B/f64/%.c.o: %.c Makefile config.mk
+# These goals first install what a bare machine lacks; a plain `make` only builds.
+deps := $(if $(filter test pipeline,$(MAKECMDGOALS)),deps)
+deps:
+	@scripts/deps.sh build $(filter test,$(MAKECMDGOALS))
+$B/f64/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) -DREAL=double $(CFLAGS) -c -o $@ $<
-$B/%.c.o: %.c Makefile config.mk
+$B/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-test: all $(TESTS:%=$B/tests/%)
+tests: $(patsubst %,$B/tests/%,$(filter $(TEST)%,$(TESTS)))
+test: all tests
 	@scripts/test.sh $B $(TEST)
 bench: all $(BENCH:%=$B/bench/%)
 	@scripts/bench.sh $B
@@ -81,4 +86,4 @@ help:
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all test bench lint format help
+.PHONY: all deps test tests bench lint format help

@@ -1,0 +1,106 @@
+#!/bin/sh
+# deps.sh - installs what is missing and says nothing when nothing is.
+#
+#   scripts/deps.sh [build] [test] [lint] [python]     nothing named: build
+#
+#   build    compiler, make, libraries          test    Check, bats and what tests call
+#   lint     formatter, analysers               python  build/venv with pinned packages
+#
+# Packages come from Debian with apt-get, as root or through sudo; elsewhere the message
+# names what to install by hand.  What is there is found by trying it, not by asking the
+# package manager, so libraries from other sources count.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+venv=build/venv
+pins='numpy==2.2.6 safetensors==0.5.3'
+
+missing=
+need() { missing="$missing $1"; }
+command_of() { command -v "$1" >/dev/null 2>&1 || need "$2"; }
+
+cc=$(command -v cc || command -v gcc || command -v clang)
+
+# header HEADER PACKAGE: whether the compiler finds it.
+header() {
+    if [ -z "$cc" ] || ! echo "#include <$1>" | "$cc" -E -x c - >/dev/null 2>&1; then
+        need "$2"
+    fi
+}
+
+look() {
+    case $1 in
+    build)
+        command_of cc gcc
+        command_of ar binutils
+        command_of make make
+        header stdlib.h libc6-dev
+        header jansson.h libjansson-dev
+        header xxhash.h libxxhash-dev
+        header zstd.h libzstd-dev
+        header archive.h libarchive-dev
+        header curl/curl.h libcurl4-openssl-dev
+        header expat.h libexpat1-dev
+        header openssl/hmac.h libssl-dev
+        ;;
+    test)
+        header check.h check
+        command_of bats bats
+        command_of zstd zstd
+        command_of mandoc mandoc
+        ;;
+    lint)
+        command_of clang clang
+        command_of clang-format clang-format
+        command_of clang-tidy clang-tidy
+        command_of shellcheck shellcheck
+        command_of mandoc mandoc
+        command_of codespell codespell
+        ;;
+    python)
+        python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || need python3-venv
+        ;;
+    *)
+        echo "deps.sh: $1 is not one of build test lint python" >&2
+        exit 64
+        ;;
+    esac
+}
+
+by_hand() {
+    echo "deps.sh: $1; install by hand (names of Debian packages):$missing" >&2
+    exit 78
+}
+
+install_missing() {
+    command -v apt-get >/dev/null 2>&1 || by_hand "no apt-get here"
+    root=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null 2>&1 || by_hand "neither root nor sudo"
+        root=sudo
+    fi
+    echo "deps.sh: installing$missing" >&2
+    # shellcheck disable=SC2086  # both are lists of words
+    {
+        $root apt-get -qq update &&
+            $root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+                --no-install-recommends $missing
+    } >&2 </dev/null || by_hand "apt-get failed"
+}
+
+# The stamp holds the pins, so that a changed pin makes a new venv.
+make_venv() {
+    [ "$(cat $venv/pins 2>/dev/null)" = "$pins" ] && return
+    rm -rf $venv
+    # shellcheck disable=SC2086
+    python3 -m venv $venv && $venv/bin/pip -q --disable-pip-version-check install $pins &&
+        echo "$pins" >$venv/pins && return
+    echo "deps.sh: cannot make $venv with $pins" >&2
+    exit 78
+}
+
+[ $# -gt 0 ] || set -- build
+for what; do look "$what"; done
+[ -z "$missing" ] || install_missing
+for what; do
+    if [ "$what" = python ]; then make_venv; fi
+done
