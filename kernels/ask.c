@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c - predicates over tensors, and the message of a wrong call. */
-#include "check.h"
+/* ask.c - predicates over tensors, and the message of a wrong call. */
+#include "ask.h"
 
 #include "err.h"
 
@@ -21,8 +21,8 @@ static const char *text(char out[TEXT], const struct tensor *t)
     return out;
 }
 
-_Noreturn void check_bug(const char *file, int line, const char *op, const char *rule,
-                         struct tensor a, struct tensor b)
+_Noreturn void ask_bug(const char *file, int line, const char *op, const char *rule,
+                       struct tensor a, struct tensor b)
 {
     char ta[TEXT], tb[TEXT];
     bug_at(file, line, "%s: %s, not so with %s and %s", op, rule, text(ta, &a),
@@ -34,53 +34,53 @@ static bool usable(struct tensor t)
     return t.layout == T_ROWS && (t.data || tensor_count(&t) == 0);
 }
 
-bool check_act(const struct dev *d, struct tensor t)
+bool ask_act(const struct dev *d, struct tensor t)
 {
     return usable(t) && t.type == d->act;
 }
 
-bool check_weight(const struct dev *d, struct tensor t)
+bool ask_weight(const struct dev *d, struct tensor t)
 {
     return (t.data || tensor_count(&t) == 0) &&
            (t.type == d->act || t.type == DT_BF16 || t.type == DT_F32);
 }
 
-bool check_grad(const struct dev *d, struct tensor t)
+bool ask_grad(const struct dev *d, struct tensor t)
 {
     return usable(t) && (t.type == d->act || t.type == DT_F32);
 }
 
-bool check_store(const struct dev *d, struct tensor t)
+bool ask_store(const struct dev *d, struct tensor t)
 {
     return usable(t) && (t.type == d->act || t.type == DT_BF16);
 }
 
-bool check_real(struct tensor t)
+bool ask_real(struct tensor t)
 {
     return usable(t) && t.type != DT_U8 && t.type != DT_I32;
 }
 
-bool check_type(struct tensor t, enum dtype type)
+bool ask_type(struct tensor t, enum dtype type)
 {
     return usable(t) && t.type == type;
 }
 
-bool check_dim1(struct tensor t, int64_t a)
+bool ask_dim1(struct tensor t, int64_t a)
 {
     return t.rank == 1 && t.dim[0] == a;
 }
 
-bool check_dim2(struct tensor t, int64_t a, int64_t b)
+bool ask_dim2(struct tensor t, int64_t a, int64_t b)
 {
     return t.rank == 2 && t.dim[0] == a && t.dim[1] == b;
 }
 
-bool check_dim3(struct tensor t, int64_t a, int64_t b, int64_t c)
+bool ask_dim3(struct tensor t, int64_t a, int64_t b, int64_t c)
 {
     return t.rank == 3 && t.dim[0] == a && t.dim[1] == b && t.dim[2] == c;
 }
 
-bool check_same(struct tensor a, struct tensor b)
+bool ask_same(struct tensor a, struct tensor b)
 {
     bool same = a.rank == b.rank;
     for (int i = 0; same && i < a.rank; i++)
@@ -88,14 +88,14 @@ bool check_same(struct tensor a, struct tensor b)
     return same;
 }
 
-bool check_apart(struct tensor a, struct tensor b)
+bool ask_apart(struct tensor a, struct tensor b)
 {
     uintptr_t pa = (uintptr_t)a.data, pb = (uintptr_t)b.data;
     return !pa || !pb || pa + tensor_bytes(&a) <= pb || pb + tensor_bytes(&b) <= pa;
 }
 
-bool check_alias(struct tensor a, struct tensor b)
+bool ask_alias(struct tensor a, struct tensor b)
 {
     return (a.data == b.data && tensor_bytes(&a) == tensor_bytes(&b)) ||
-           check_apart(a, b);
+           ask_apart(a, b);
 }
