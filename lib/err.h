@@ -43,7 +43,7 @@ int err_copy(int code, const char *text);
 
 /* bug reports a broken invariant of ours (file, line, text) and exits with 70.  It is
  * the one function below tools/ that prints or exits. */
-_Noreturn void bug_at(const char *file, int line, const char *fmt, ...)
+__attribute__((noreturn)) void bug_at(const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 #define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 
