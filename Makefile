@@ -41,6 +41,17 @@ MAINS := $(foreach t,$(TOOLS),tools/$t/$t.c)
 PARTS := $(filter-out $(MAINS),$(wildcard tools/*/*.c))
 LIB   := $(wildcard lib/*.c kernels/*.c kernels/cpu/*.c model/*.c tools/*.c)
 F64   := $(wildcard kernels/*.c kernels/cpu/*.c)
+ifeq ($(CUDA),1)
+ifeq ($(shell command -v $(NVCC)),)
+$(error CUDA=1 needs nvcc, and there is no $(NVCC): scripts/deps.sh cuda, or set NVCC)
+endif
+LIB   := $(filter-out kernels/nocuda.c,$(LIB)) $(wildcard kernels/cuda/*.c kernels/cuda/*.cu)
+CPPFLAGS += -isystem $(CUDA_INC)
+LDLIBS += -L$(CUDA_LIB) -Wl,-rpath,$(CUDA_LIB) -l:libcublasLt.so.13 -lcudart_static \
+          -ldl -lrt -lstdc++
+NVFLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Xptxas -v \
+          $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a)
+endif
 TESTS := $(basename $(notdir $(wildcard tests/test_*.c)))
 KIT   := $(wildcard tests/kit*.c)
 BENCH := $(basename $(notdir $(wildcard bench/bench_*.c)))
@@ -71,6 +82,10 @@ $B/f64/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) -DREAL=double $(CFLAGS) -c -o $@ $<
 $B/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+# The compiler's resource report of each kernel stays beside its object (scripts/kernels.sh).
+$B/%.cu.o: %.cu Makefile config.mk | $(deps)
+	$(call Q,NVCC)mkdir -p $(@D); $(NVCC) $(CPPFLAGS) $(NVFLAGS) -c -o $@ $< 2>$@.report \
+	    || { cat $@.report; false; }
 
 tests: $(patsubst %,$B/tests/%,$(filter $(TEST)%,$(TESTS)))
 test: all tests

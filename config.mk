@@ -3,4 +3,5 @@ CC        ?= cc
 NVCC      ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) nvcc)
 CUDA_ARCH ?= 90 120
 CUDA_LIB  ?= $(dir $(NVCC))../lib64
+CUDA_INC  ?= $(dir $(NVCC))../include
 PREFIX    ?= /usr/local
