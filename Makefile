@@ -25,7 +25,8 @@ BUILD ?= build
 tag   := $(notdir $(CC))-$(MODE)$(if $(SAN),-$(subst $(comma),-,$(SAN)))-$(if $(filter 1,$(CUDA)),cuda,cpu)
 B     := $(BUILD)/$(tag)
 
-CPPFLAGS = -I. -Ilib -Ikernels -Imodel -Itools -D_GNU_SOURCE -MMD -MP
+# -iquote, not -I: <check.h> and <err.h> stay the system's.
+CPPFLAGS = $(addprefix -iquote ,. lib kernels model tools tests) -D_GNU_SOURCE -MMD -MP
 CFLAGS   = -std=c11 -g -march=x86-64-v3 -ffp-contract=off -Wall -Wextra -Wpedantic \
            -Wshadow -Wvla -Wstrict-prototypes $(WERROR) \
            $(if $(filter debug,$(MODE)),-O0,-O3) \
@@ -68,10 +69,11 @@ link = $(call Q,LINK)mkdir -p $(@D); $(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 .SECONDEXPANSION:
 $B/bin/draft-%: $$(patsubst %,$B/%.o,$$(wildcard tools/$$*/*.c)) $B/lib.a
 	$(link)
+$B/tests/%: LDLIBS := -lcheck -lsubunit -lrt $(LDLIBS)
 $B/tests/test_grad%: $B/f64/tests/test_grad%.c.o $B/kit.a $B/f64.a $B/lib.a
-	$(link) -lcheck -lsubunit -lrt
+	$(link)
 $B/tests/%: $B/tests/%.c.o $B/kit.a $B/parts.a $B/lib.a
-	$(link) -lcheck -lsubunit -lrt
+	$(link)
 $B/bench/%: $B/bench/%.c.o $B/kit.a $B/parts.a $B/lib.a
 	$(link)
 # These goals first install what a bare machine lacks; a plain `make` only builds.

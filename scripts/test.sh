@@ -17,9 +17,9 @@ if [ "$1" = --one ]; then # the part that xargs runs: FOLDER PROGRAM
     esac
     status=$?
     took=$((($(date +%s%N) - begun) / 10000000))
+    verdict=ok
+    [ $status = 0 ] || verdict=FAIL
     {
-        verdict=ok
-        [ $status = 0 ] || verdict=FAIL
         printf '%-4s  %-28s %4d.%02d s\n' $verdict "$name" $((took / 100)) $((took % 100))
         if [ $status = 0 ]; then
             grep -E '^skip: |^ok .* # skip' "$dir/$name.out"
