@@ -68,3 +68,10 @@ struct tensor tensor_view(struct tensor t, int rank, const int64_t *dim)
             (long long)tensor_count(&t));
     return v;
 }
+
+struct tensor tensor_wide(struct tensor t)
+{
+    if (t.rank != 3)
+        bug("heads of rank %d", t.rank);
+    return tensor_view(t, T2(t.dim[0], t.dim[1] * t.dim[2]));
+}

@@ -43,6 +43,9 @@ struct tensor tensor_rows(struct tensor t, int64_t begin, int64_t n);
  * otherwise. */
 struct tensor tensor_view(struct tensor t, int rank, const int64_t *dim);
 
+/* tensor_wide is the view of heads [T,n,D] as rows [T,n*D]. */
+struct tensor tensor_wide(struct tensor t);
+
 /* T1 .. T3 write shapes in place: tensor_view(x, T2(rows, width)). */
 #define T1(a)                                                                          \
     1, (const int64_t[])                                                               \

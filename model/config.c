@@ -90,3 +90,13 @@ int config_target(struct target_config *c, const char *dir)
     mem_free(path);
     return rc;
 }
+
+int config_check_ids(int64_t vocab, const int32_t *id, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (id[i] < 0 || id[i] >= vocab)
+            return err_set(E_FORMAT,
+                           "token %lld: id %d is not in the vocabulary of %lld",
+                           (long long)i, (int)id[i], (long long)vocab);
+    return 0;
+}

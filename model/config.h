@@ -29,6 +29,10 @@ struct target_config {
 /* config_target reads DIR/config.json. */
 int config_target(struct target_config *c, const char *dir);
 
+/* config_check_ids: every id lies in [0, vocab), else E_FORMAT naming position and id.
+ */
+int config_check_ids(int64_t vocab, const int32_t *id, int64_t n);
+
 /* A DFlash drafter: z-lab's config.json (docs/math.md; arXiv 2602.06036). */
 struct drafter_config {
     int64_t hidden, inter, layers, heads, kv_heads, head_dim, vocab, max_positions;
