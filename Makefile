@@ -97,7 +97,7 @@ bench: all $(BENCH:%=$B/bench/%)
 lint:
 	@scripts/lint.sh
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
+	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^lib.a/,$$d'
 

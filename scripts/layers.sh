@@ -3,11 +3,13 @@
 #
 #   tools, tests, bench -> model -> { rest of lib, kernels } -> base of lib -> libc
 #
+# Base of lib: what `base` below names.
+#
 # Prints every violation and exits 1 when there is one.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
-base='err log buf mem par rng num hash'
+base='err buf mem par rng num hash'
 
 # layer FILE: which layer a project file belongs to, as a rank.
 layer() {

@@ -11,7 +11,7 @@ fail() { printf '%s\n' "$*"; bad=1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
 src=$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
-code=$(git ls-files '*.c' '*.h')
+code=$src
 
 if have clang-format; then
     for f in $code; do
@@ -22,6 +22,7 @@ else
 fi
 
 scripts/layers.sh || bad=1
+scripts/modules.sh check || bad=1
 
 # Text: tabs, trailing space, wide lines.
 for f in $src; do
@@ -76,7 +77,7 @@ if have mandoc; then
 fi
 if have codespell; then
     git ls-files '*.md' '*.c' '*.h' '*.1' '*.sh' | grep -v '^examples/data\|golden' |
-        xargs codespell -q 3 -L 'ans,te,fo,ue,nd' || bad=1
+        xargs codespell -q 3 -L 'ans,te,fo,ue,nd,dout' || bad=1
 fi
 [ $bad = 0 ] && echo "lint: clean"
 exit $bad

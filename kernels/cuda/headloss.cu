@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* headloss.cu - the fused head: logits, softmax cross-entropy, accuracy and dH by chunks.
+/* headloss.cu - the fused head: logits, softmax cross-entropy, accuracy and dH by
+ * chunks.
  *
- * Logits of all labelled slots would be gigabytes (7,680 x 248,320), so a chunk of rows at
- * a time goes h w^T -> softmax -> dz -> dz w through one buffer: cuBLASLt writes f32
- * logits, one block a row finds maximum, sum and label score, and then writes dz in bf16
- * over the row's own first half, so nothing is computed twice and no second buffer is
- * needed.  Overwriting in place is safe because a tile is read by the whole block before
- * it is written, and element i of dz (byte 2 i) lies on elements at or before i of z.
- * The f32 mode of tests keeps dz in f32 at z's place.
+ * Logits of all labelled slots would be gigabytes (7,680 x 248,320), so a chunk of rows
+ * at a time goes h w^T -> softmax -> dz -> dz w through one buffer: cuBLASLt writes f32
+ * logits, one block a row finds maximum, sum and label score, and then writes dz in
+ * bf16 over the row's own first half, so nothing is computed twice and no second buffer
+ * is needed.  Overwriting in place is safe because a tile is read by the whole block
+ * before it is written, and element i of dz (byte 2 i) lies on elements at or before i
+ * of z. The f32 mode of tests keeps dz in f32 at z's place.
  *
  * Work: 4 R V H operations through cuBLASLt; the softmax reads a chunk twice and writes
  * half of it.  The loss is summed over rows in a fixed order.  Twin: cpu/headloss.c. */
@@ -26,7 +27,8 @@ static __device__ __forceinline__ struct top join(struct top a, struct top b)
 {
     bool keep = a.max > b.max || (a.max == b.max && a.at < b.at);
     float m = keep ? a.max : b.max;
-    float sum = m == -INFINITY ? 0.0f : a.sum * __expf(a.max - m) + b.sum * __expf(b.max - m);
+    float sum =
+        m == -INFINITY ? 0.0f : a.sum * __expf(a.max - m) + b.sum * __expf(b.max - m);
     return {m, sum, keep ? a.at : b.at};
 }
 
@@ -52,9 +54,9 @@ static __device__ struct top block_top(struct top t, struct top *space_smem)
 /* A row's softmax; loss_row[r] = weight nll, hit[r]; dz over z when `grad`. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-softmax_kernel(float *z, double *__restrict__ loss_row, int *__restrict__ hit,
-               const int *__restrict__ label, const float *__restrict__ weight, int vocab,
-               bool grad, struct cuda_fault *fault)
+    softmax_kernel(float *z, double *__restrict__ loss_row, int *__restrict__ hit,
+                   const int *__restrict__ label, const float *__restrict__ weight,
+                   int vocab, bool grad, struct cuda_fault *fault)
 {
     __shared__ struct top space_smem[THREADS / 32];
     int64_t r = blockIdx.x;
@@ -94,7 +96,8 @@ softmax_kernel(float *z, double *__restrict__ loss_row, int *__restrict__ hit,
 #pragma unroll
         for (int k = 0; k < PER_THREAD; k++) {
             int i = base + k * THREADS + threadIdx.x;
-            v[k] = i < vocab ? __expf(row[i] - t.max) * scale - (i == want ? w : 0.0f) : 0.0f;
+            v[k] = i < vocab ? __expf(row[i] - t.max) * scale - (i == want ? w : 0.0f)
+                             : 0.0f;
         }
         __syncthreads();
 #pragma unroll
@@ -108,7 +111,7 @@ softmax_kernel(float *z, double *__restrict__ loss_row, int *__restrict__ hit,
 
 /* loss[0] += sum of loss_row[0 .. n): each thread every THREADS-th row, then a tree. */
 __global__ void __launch_bounds__(THREADS)
-sum_loss_kernel(double *loss, const double *__restrict__ loss_row, int64_t n)
+    sum_loss_kernel(double *loss, const double *__restrict__ loss_row, int64_t n)
 {
     __shared__ double sum_smem[THREADS];
     double sum = 0.0;
@@ -124,7 +127,8 @@ sum_loss_kernel(double *loss, const double *__restrict__ loss_row, int64_t n)
         *loss += sum_smem[0];
 }
 
-/* chunk_rows: as many rows as the buffer holds, in whole tiles of the product if it can. */
+/* chunk_rows: as many rows as the buffer holds, in whole tiles of the product if it
+ * can. */
 static int64_t chunk_rows(int64_t vocab, int64_t bytes)
 {
     int64_t n = bytes / (vocab * (int64_t)sizeof(float));
@@ -166,14 +170,15 @@ extern "C" void cuda_head_loss(struct dev *d, struct tensor loss, struct tensor 
                          {dz, false, half ? 2 * vocab : vocab}, width, n, vocab, false);
         }
     }
-    sum_loss_kernel<<<1, THREADS, 0, stream_of(d)>>>((double *)loss.data, loss_row, rows);
+    sum_loss_kernel<<<1, THREADS, 0, stream_of(d)>>>((double *)loss.data, loss_row,
+                                                     rows);
     cuda_launched(d, "sum_loss");
 }
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-argmax_kernel(int *__restrict__ idx, const T *__restrict__ x, int vocab,
-              struct cuda_fault *fault)
+    argmax_kernel(int *__restrict__ idx, const T *__restrict__ x, int vocab,
+                  struct cuda_fault *fault)
 {
     __shared__ struct top space_smem[THREADS / 32];
     const T *row = x + (int64_t)blockIdx.x * vocab;

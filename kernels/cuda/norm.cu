@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* norm.cu - RMSNorm and its gradient.
  *
- * Bound by memory: a row is read once into registers (up to 8,192 elements by 256 threads
- * of 32), reduced, and written once.  The gradient of w needs a sum over all rows: each
- * block walks a fixed run of rows and keeps its columns' partial sums in registers, then a
- * second kernel adds the partials in order: no atomics, the same bits every time.
- * Forward moves 2 T H elements, backward 3 T H plus the partials.  Twin: cpu/norm.c. */
+ * Bound by memory: a row is read once into registers (up to 8,192 elements by 256
+ * threads of 32), reduced, and written once.  The gradient of w needs a sum over all
+ * rows: each block walks a fixed run of rows and keeps its columns' partial sums in
+ * registers, then a second kernel adds the partials in order: no atomics, the same bits
+ * every time. Forward moves 2 T H elements, backward 3 T H plus the partials.  Twin:
+ * cpu/norm.c. */
 #include "prim.cuh"
 
 enum {
@@ -15,7 +16,7 @@ enum {
 
 template <typename T, typename W, int N>
 __global__ void __launch_bounds__(THREADS)
-rmsnorm_fwd_kernel(T *y, const T *x, const W *__restrict__ w, int h, float eps)
+    rmsnorm_fwd_kernel(T *y, const T *x, const W *__restrict__ w, int h, float eps)
 {
     __shared__ float space_smem[32];
     int64_t at = (int64_t)blockIdx.x * h;
@@ -45,9 +46,7 @@ extern "C" void cuda_rmsnorm(struct dev *d, struct tensor y, struct tensor x,
     int64_t rows = x.dim[0], h = x.dim[1];
     if (rows == 0 || h == 0)
         return;
-    bool fast = wide(y.data, h) &&
-                wide(x.data, h) &&
-                wide(w.data, h);
+    bool fast = wide(y.data, h) && wide(x.data, h) && wide(w.data, h);
     BY_TYPE(x, T, BY_TYPE(w, W, {
                 auto kernel =
                     fast ? rmsnorm_fwd_kernel<T, W, 8> : rmsnorm_fwd_kernel<T, W, 1>;
@@ -57,12 +56,13 @@ extern "C" void cuda_rmsnorm(struct dev *d, struct tensor y, struct tensor x,
     cuda_launched(d, "rmsnorm");
 }
 
-/* Block b owns rows [b * run, (b + 1) * run) and partial[b, :] = sum of dy n over them. */
+/* Block b owns rows [b * run, (b + 1) * run) and partial[b, :] = sum of dy n over them.
+ */
 template <typename T, typename W, int N>
 __global__ void __launch_bounds__(THREADS)
-rmsnorm_bwd_kernel(T *dx, float *__restrict__ partial, const T *dy,
-                   const T *__restrict__ x, const W *__restrict__ w, int64_t rows, int run,
-                   int h, float eps)
+    rmsnorm_bwd_kernel(T *dx, float *__restrict__ partial, const T *dy,
+                       const T *__restrict__ x, const W *__restrict__ w, int64_t rows,
+                       int run, int h, float eps)
 {
     __shared__ float space_smem[32];
     float *mine = partial + (int64_t)blockIdx.x * h;
@@ -115,10 +115,8 @@ extern "C" void cuda_rmsnorm_bwd(struct dev *d, struct tensor dx, struct tensor 
         bug("rmsnorm_bwd: width %lld needs more scratch", (long long)h);
     float *partial = (float *)cuda_state(d)->scratch;
     cudaStream_t s = stream_of(d);
-    bool fast = wide(dx.data, h) &&
-                wide(dy.data, h) &&
-                wide(x.data, h) &&
-                wide(w.data, h);
+    bool fast =
+        wide(dx.data, h) && wide(dy.data, h) && wide(x.data, h) && wide(w.data, h);
     BY_TYPE(x, T, BY_TYPE(w, W, {
                 auto kernel =
                     fast ? rmsnorm_bwd_kernel<T, W, 8> : rmsnorm_bwd_kernel<T, W, 1>;

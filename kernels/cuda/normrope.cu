@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* normrope.cu - head norm and rotary embedding in one pass, and the gradient.
  *
- * A block takes one token at a time: its cos and sin are computed once into shared memory,
- * then each of 8 warps takes heads in turn, a lane holding the pairs (i, i + D/2) for
- * i = lane, lane + 32, ...  An angle is the f32 product pos * freq, up to 2^18: it is
- * reduced to half turns in f64, since sincosf's own reduction spills to the stack.  Backward turns the gradient back (the transpose of a
- * rotation), then applies RMSNorm's; a lane sums its columns of dw over its warp's heads
- * and its block's run of tokens, warps are added in order, blocks by cuda_add_partials.
- * Moves 2 T n D elements forward, 3 backward.  Twin: cpu/normrope.c. */
+ * A block takes one token at a time: its cos and sin are computed once into shared
+ * memory, then each of 8 warps takes heads in turn, a lane holding the pairs (i, i +
+ * D/2) for i = lane, lane + 32, ...  An angle is the f32 product pos * freq, up to
+ * 2^18: it is reduced to half turns in f64, since sincosf's own reduction spills to the
+ * stack.  Backward turns the gradient back (the transpose of a rotation), then applies
+ * RMSNorm's; a lane sums its columns of dw over its warp's heads and its block's run of
+ * tokens, warps are added in order, blocks by cuda_add_partials. Moves 2 T n D elements
+ * forward, 3 backward.  Twin: cpu/normrope.c. */
 #include "prim.cuh"
 
 enum {
@@ -23,7 +24,8 @@ static __device__ void turn(float *cos_smem, float *sin_smem, int pos,
                             const float *__restrict__ freq, int half)
 {
     for (int i = threadIdx.x; i < half; i += THREADS) {
-        double turns = (double)((float)pos * freq[i]) * 0.31830988618379067154;  // 1 / pi
+        double turns =
+            (double)((float)pos * freq[i]) * 0.31830988618379067154; // 1 / pi
         turns -= 2.0 * rint(0.5 * turns);
         sincospif((float)turns, &sin_smem[i], &cos_smem[i]);
     }
@@ -31,8 +33,9 @@ static __device__ void turn(float *cos_smem, float *sin_smem, int pos,
 
 template <typename T, typename W>
 __global__ void __launch_bounds__(THREADS)
-norm_rope_fwd_kernel(T *y, const T *x, const W *__restrict__ w, const int *__restrict__ pos,
-                     const float *__restrict__ freq, int heads, int width, float eps)
+    norm_rope_fwd_kernel(T *y, const T *x, const W *__restrict__ w,
+                         const int *__restrict__ pos, const float *__restrict__ freq,
+                         int heads, int width, float eps)
 {
     __shared__ float cos_smem[HALF_MAX], sin_smem[HALF_MAX];
     int half = width / 2, lane = threadIdx.x & 31;
@@ -79,10 +82,11 @@ extern "C" void cuda_norm_rope(struct dev *d, struct tensor y, struct tensor x,
         return;
     BY_TYPE(x, T, {
         if (w.data && w.type == DT_F32)
-            norm_rope_fwd_kernel<T, float><<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
-                (T *)y.data, (const T *)x.data, (const float *)w.data,
-                (const int *)pos.data, (const float *)freq.data, (int)x.dim[1],
-                (int)x.dim[2], eps);
+            norm_rope_fwd_kernel<T, float>
+                <<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
+                    (T *)y.data, (const T *)x.data, (const float *)w.data,
+                    (const int *)pos.data, (const float *)freq.data, (int)x.dim[1],
+                    (int)x.dim[2], eps);
         else
             norm_rope_fwd_kernel<T, bf16><<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
                 (T *)y.data, (const T *)x.data, (const bf16 *)w.data,
@@ -95,15 +99,15 @@ extern "C" void cuda_norm_rope(struct dev *d, struct tensor y, struct tensor x,
 /* Block b owns tokens [b * run, (b + 1) * run); partial[b, D] is its share of dw. */
 template <typename T, typename W>
 __global__ void __launch_bounds__(THREADS)
-norm_rope_bwd_kernel(T *dx, float *__restrict__ partial, const T *dy,
-                     const T *__restrict__ x, const W *__restrict__ w,
-                     const int *__restrict__ pos, const float *__restrict__ freq,
-                     int64_t rows, int run, int heads, int width, float eps)
+    norm_rope_bwd_kernel(T *dx, float *__restrict__ partial, const T *dy,
+                         const T *__restrict__ x, const W *__restrict__ w,
+                         const int *__restrict__ pos, const float *__restrict__ freq,
+                         int64_t rows, int run, int heads, int width, float eps)
 {
     __shared__ float cos_smem[HALF_MAX], sin_smem[HALF_MAX];
     __shared__ float sum_smem[WARPS][2 * HALF_MAX];
     int half = width / 2, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    float da[PAIRS] = {}, db[PAIRS] = {};  // this lane's columns of dw
+    float da[PAIRS] = {}, db[PAIRS] = {}; // this lane's columns of dw
     int64_t end = min(rows, (int64_t)(blockIdx.x + 1) * run);
     for (int64_t t = (int64_t)blockIdx.x * run; t < end; t++) {
         __syncthreads();

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* optim.cu - over flat memory: AdamW, sum of squares, fill, scale, finite; partial sums.
+/* optim.cu - over flat memory: AdamW, sum of squares, fill, scale, finite; partial
+ * sums.
  *
- * AdamW reads a gradient, a master weight and two moments and writes three of them and the
- * rounded weight: 2 + 12 read, 12 + 2 written for bf16 gradients and weights, so 1.7 G
- * parameters are 48 GB, 11 ms at 4.3 TB/s.  The sum of squares goes through PARTS partial
- * f64 sums, added in order by one thread block.  Twin: cpu/optim.c. */
+ * AdamW reads a gradient, a master weight and two moments and writes three of them and
+ * the rounded weight: 2 + 12 read, 12 + 2 written for bf16 gradients and weights,
+ * so 1.7 G parameters are 48 GB, 11 ms at 4.3 TB/s.  The sum of squares goes through
+ * PARTS partial f64 sums, added in order by one thread block.  Twin: cpu/optim.c. */
 #include "prim.cuh"
 
 #include <math.h>
@@ -18,8 +19,8 @@ struct adamw_terms {
 
 template <typename W, typename G>
 __global__ void __launch_bounds__(THREADS)
-adamw_kernel(W *w, float *master, float *__restrict__ m, float *__restrict__ v,
-             const G *__restrict__ grad, int64_t n, struct adamw_terms p)
+    adamw_kernel(W *w, float *master, float *__restrict__ m, float *__restrict__ v,
+                 const G *__restrict__ grad, int64_t n, struct adamw_terms p)
 {
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= n)
@@ -42,13 +43,19 @@ extern "C" void cuda_adamw(struct dev *d, struct tensor w, struct tensor master,
     int64_t n = tensor_count(&master);
     if (n == 0)
         return;
-    struct adamw_terms terms = {p.lr, p.beta1, p.beta2, p.eps, p.decay, p.scale,
+    struct adamw_terms terms = {p.lr,
+                                p.beta1,
+                                p.beta2,
+                                p.eps,
+                                p.decay,
+                                p.scale,
                                 (float)(1.0 / (1.0 - pow(p.beta1, (double)p.step))),
                                 (float)(1.0 / (1.0 - pow(p.beta2, (double)p.step)))};
     BY_TYPE(w, W, BY_TYPE(grad, G, {
-                adamw_kernel<W, G><<<blocks_for(n, THREADS), THREADS, 0, stream_of(d)>>>(
-                    (W *)w.data, (float *)master.data, (float *)m.data, (float *)v.data,
-                    (const G *)grad.data, n, terms);
+                adamw_kernel<W, G>
+                    <<<blocks_for(n, THREADS), THREADS, 0, stream_of(d)>>>(
+                        (W *)w.data, (float *)master.data, (float *)m.data,
+                        (float *)v.data, (const G *)grad.data, n, terms);
             }));
     cuda_launched(d, "adamw");
 }
@@ -57,8 +64,8 @@ extern "C" void cuda_adamw(struct dev *d, struct tensor w, struct tensor master,
  * threads as a tree of fixed shape. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-sumsq_parts_kernel(double *__restrict__ partial, const T *__restrict__ x, int64_t n,
-                   int64_t run)
+    sumsq_parts_kernel(double *__restrict__ partial, const T *__restrict__ x, int64_t n,
+                       int64_t run)
 {
     __shared__ double sum_smem[THREADS];
     int64_t end = min(n, (int64_t)(blockIdx.x + 1) * run);
@@ -77,7 +84,8 @@ sumsq_parts_kernel(double *__restrict__ partial, const T *__restrict__ x, int64_
         partial[blockIdx.x] = sum_smem[0];
 }
 
-__global__ void sumsq_total_kernel(double *sum, const double *__restrict__ partial, int parts)
+__global__ void sumsq_total_kernel(double *sum, const double *__restrict__ partial,
+                                   int parts)
 {
     double total = *sum;
     for (int b = 0; b < parts; b++)
@@ -94,8 +102,8 @@ extern "C" void cuda_sumsq(struct dev *d, struct tensor sum, struct tensor x)
     int parts = (int)((n + run - 1) / run);
     double *partial = (double *)cuda_state(d)->scratch;
     BY_TYPE(x, T, {
-        sumsq_parts_kernel<T><<<parts, THREADS, 0, stream_of(d)>>>(partial,
-                                                                   (const T *)x.data, n, run);
+        sumsq_parts_kernel<T>
+            <<<parts, THREADS, 0, stream_of(d)>>>(partial, (const T *)x.data, n, run);
     });
     sumsq_total_kernel<<<1, 1, 0, stream_of(d)>>>((double *)sum.data, partial, parts);
     cuda_launched(d, "sumsq");
@@ -118,10 +126,12 @@ extern "C" void cuda_fill(struct dev *d, struct tensor x, float value)
     if (value == 0.0f)
         cudaMemsetAsync(x.data, 0, tensor_bytes(&x), s);
     else if (x.type == DT_F64)
-        fill_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>((double *)x.data, n, value);
+        fill_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>((double *)x.data, n,
+                                                               value);
     else
         BY_TYPE(x, T, {
-            fill_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>((T *)x.data, n, value);
+            fill_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>((T *)x.data, n,
+                                                                   value);
         });
     cuda_launched(d, "fill");
 }
@@ -140,16 +150,16 @@ extern "C" void cuda_scale(struct dev *d, struct tensor x, float value)
     if (n == 0)
         return;
     BY_TYPE(x, T, {
-        scale_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream_of(d)>>>((T *)x.data, n,
-                                                                          value);
+        scale_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream_of(d)>>>((T *)x.data,
+                                                                           n, value);
     });
     cuda_launched(d, "scale");
 }
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-finite_kernel(const T *__restrict__ x, int64_t n, int64_t width, const char *what,
-              struct cuda_fault *fault)
+    finite_kernel(const T *__restrict__ x, int64_t n, int64_t width, const char *what,
+                  struct cuda_fault *fault)
 {
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < n && !isfinite(to_f32(x[i])))
@@ -170,7 +180,7 @@ extern "C" void cuda_finite(struct dev *d, struct tensor x, const char *what)
 
 template <typename W>
 __global__ void __launch_bounds__(THREADS)
-add_partials_kernel(W *w, const float *__restrict__ partial, int parts, int width)
+    add_partials_kernel(W *w, const float *__restrict__ partial, int parts, int width)
 {
     int c = blockIdx.x * THREADS + threadIdx.x;
     if (c >= width)

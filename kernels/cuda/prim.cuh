@@ -2,8 +2,8 @@
 /* prim.cuh - what kernels are made of: vectors of elements, warp and block sums.
  *
  * One function per idea, nothing that knows a model.  A vec<T> is 16 bytes of elements,
- * read and written in one access; kernels work on 8 bf16 or 4 f32 at a time where widths
- * and pointers allow it, else on one. */
+ * read and written in one access; kernels work on 8 bf16 or 4 f32 at a time where
+ * widths and pointers allow it, else on one. */
 #ifndef PRIM_CUH
 #define PRIM_CUH
 
@@ -90,10 +90,12 @@ static __device__ __forceinline__ float warp_max(float x)
 }
 
 /* block_sum gives every thread the sum over a block of up to 1024 threads, in the same
- * order whatever happens; space_smem holds 32 floats and may be reused after the call. */
+ * order whatever happens; space_smem holds 32 floats and may be reused after the call.
+ */
 static __device__ __forceinline__ float block_sum(float x, float *space_smem)
 {
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5,
+        warps = (blockDim.x + 31) >> 5;
     x = warp_sum(x);
     if (lane == 0)
         space_smem[warp] = x;
@@ -132,18 +134,19 @@ static inline unsigned blocks_for(int64_t items, int per_block)
     return (unsigned)((items + per_block - 1) / per_block);
 }
 
-/* BY_TYPE runs `call` with T standing for the element type of a tensor: bf16 or float. */
-#define BY_TYPE(tensor, T, ...)                                                         \
-    do {                                                                                \
-        if ((tensor).type == DT_BF16) {                                                 \
-            using T = bf16;                                                             \
-            __VA_ARGS__;                                                                \
-        } else if ((tensor).type == DT_F32) {                                           \
-            using T = float;                                                            \
-            __VA_ARGS__;                                                                \
-        } else {                                                                        \
-            bug("element type %s in a CUDA kernel", dtype_name((tensor).type));         \
-        }                                                                               \
+/* BY_TYPE runs `call` with T standing for the element type of a tensor: bf16 or float.
+ */
+#define BY_TYPE(tensor, T, ...)                                                        \
+    do {                                                                               \
+        if ((tensor).type == DT_BF16) {                                                \
+            using T = bf16;                                                            \
+            __VA_ARGS__;                                                               \
+        } else if ((tensor).type == DT_F32) {                                          \
+            using T = float;                                                           \
+            __VA_ARGS__;                                                               \
+        } else {                                                                       \
+            bug("element type %s in a CUDA kernel", dtype_name((tensor).type));        \
+        }                                                                              \
     } while (0)
 
 #endif

@@ -12,8 +12,9 @@ enum { THREADS = 128 };
 /* y[r, :] = x[ids[r], :] with a change of type; an id outside [0, T) is a fault. */
 template <typename Y, typename X, int N>
 __global__ void __launch_bounds__(THREADS)
-gather_kernel(Y *__restrict__ y, const X *__restrict__ x, const int *__restrict__ ids,
-              int64_t t, int64_t h, struct cuda_fault *fault)
+    gather_kernel(Y *__restrict__ y, const X *__restrict__ x,
+                  const int *__restrict__ ids, int64_t t, int64_t h,
+                  struct cuda_fault *fault)
 {
     int64_t r = blockIdx.x;
     int id = ids[r];
@@ -36,8 +37,7 @@ extern "C" void cuda_gather(struct dev *d, struct tensor y, struct tensor x,
     if (rows == 0 || h == 0)
         return;
     struct cuda_fault *fault = cuda_state(d)->device_fault;
-    bool fast = wide(y.data, h) &&
-                wide(x.data, h);
+    bool fast = wide(y.data, h) && wide(x.data, h);
     BY_TYPE(y, Y, BY_TYPE(x, X, {
                 auto kernel = fast ? gather_kernel<Y, X, 8> : gather_kernel<Y, X, 1>;
                 kernel<<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
@@ -50,8 +50,9 @@ extern "C" void cuda_gather(struct dev *d, struct tensor y, struct tensor x,
 /* dx[ids[r], :] = dy[r, :]; the caller has zeroed dx. */
 template <typename T, int N>
 __global__ void __launch_bounds__(THREADS)
-scatter_kernel(T *__restrict__ dx, const T *__restrict__ dy, const int *__restrict__ ids,
-               int64_t t, int64_t h, struct cuda_fault *fault)
+    scatter_kernel(T *__restrict__ dx, const T *__restrict__ dy,
+                   const int *__restrict__ ids, int64_t t, int64_t h,
+                   struct cuda_fault *fault)
 {
     int64_t r = blockIdx.x;
     int id = ids[r];
@@ -87,7 +88,7 @@ extern "C" void cuda_scatter(struct dev *d, struct tensor dx, struct tensor dy,
 /* y = x, element by element, N at a time and a scalar tail. */
 template <typename Y, typename X, int N>
 __global__ void __launch_bounds__(THREADS)
-convert_kernel(Y *__restrict__ y, const X *__restrict__ x, int64_t n)
+    convert_kernel(Y *__restrict__ y, const X *__restrict__ x, int64_t n)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
     if (i + N <= n) {
@@ -101,17 +102,18 @@ convert_kernel(Y *__restrict__ y, const X *__restrict__ x, int64_t n)
 }
 
 __global__ void __launch_bounds__(THREADS)
-convert_e4m3_kernel(__nv_fp8_e4m3 *__restrict__ y, const bf16 *__restrict__ x16,
-                    const float *__restrict__ x32, int64_t n)
+    convert_e4m3_kernel(__nv_fp8_e4m3 *__restrict__ y, const bf16 *__restrict__ x16,
+                        const float *__restrict__ x32, int64_t n)
 {
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < n)
-        y[i] = __nv_fp8_e4m3(x16 ? to_f32(x16[i]) : x32[i]);  // saturates
+        y[i] = __nv_fp8_e4m3(x16 ? to_f32(x16[i]) : x32[i]); // saturates
 }
 
 template <typename Y>
 __global__ void __launch_bounds__(THREADS)
-convert_from_e4m3_kernel(Y *__restrict__ y, const __nv_fp8_e4m3 *__restrict__ x, int64_t n)
+    convert_from_e4m3_kernel(Y *__restrict__ y, const __nv_fp8_e4m3 *__restrict__ x,
+                             int64_t n)
 {
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < n)
@@ -136,10 +138,10 @@ extern "C" void cuda_convert(struct dev *d, struct tensor y, struct tensor x)
     } else if (y.type == x.type) {
         cudaMemcpyAsync(y.data, x.data, tensor_bytes(&y), cudaMemcpyDeviceToDevice, s);
     } else {
-        bool fast = wide(y.data, 8) &&
-                    wide(x.data, 8);
+        bool fast = wide(y.data, 8) && wide(x.data, 8);
         BY_TYPE(y, Y, BY_TYPE(x, X, {
-                    auto kernel = fast ? convert_kernel<Y, X, 8> : convert_kernel<Y, X, 1>;
+                    auto kernel =
+                        fast ? convert_kernel<Y, X, 8> : convert_kernel<Y, X, 1>;
                     kernel<<<blocks_for(n, THREADS * (fast ? 8 : 1)), THREADS, 0, s>>>(
                         (Y *)y.data, (const X *)x.data, n);
                 }));
@@ -150,7 +152,8 @@ extern "C" void cuda_convert(struct dev *d, struct tensor y, struct tensor x)
 /* y[t, k*H + c] = x[t, c]: one tap of K. */
 template <typename Y, typename X, int N>
 __global__ void __launch_bounds__(THREADS)
-tap_kernel(Y *__restrict__ y, const X *__restrict__ x, int64_t h, int64_t width, int64_t at)
+    tap_kernel(Y *__restrict__ y, const X *__restrict__ x, int64_t h, int64_t width,
+               int64_t at)
 {
     int64_t t = blockIdx.x;
     for (int64_t c = threadIdx.x * N; c < h; c += THREADS * N) {
@@ -165,8 +168,7 @@ extern "C" void cuda_tap(struct dev *d, struct tensor y, struct tensor x, int k)
     int64_t rows = x.dim[0], h = x.dim[1];
     if (rows == 0 || h == 0)
         return;
-    bool fast = wide(y.data, h) &&
-                wide(x.data, h);
+    bool fast = wide(y.data, h) && wide(x.data, h);
     BY_TYPE(y, Y, BY_TYPE(x, X, {
                 auto kernel = fast ? tap_kernel<Y, X, 8> : tap_kernel<Y, X, 1>;
                 kernel<<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
@@ -178,8 +180,8 @@ extern "C" void cuda_tap(struct dev *d, struct tensor y, struct tensor x, int k)
 /* One block per (row, tap): the largest magnitude, the scale, the rounded values. */
 template <typename X>
 __global__ void __launch_bounds__(THREADS)
-quant_kernel(__nv_fp8_e4m3 *__restrict__ q, float *__restrict__ scale,
-             const X *__restrict__ x, int64_t h)
+    quant_kernel(__nv_fp8_e4m3 *__restrict__ q, float *__restrict__ scale,
+                 const X *__restrict__ x, int64_t h)
 {
     __shared__ float space_smem[32];
     int64_t at = (int64_t)blockIdx.x * h;
@@ -215,8 +217,8 @@ extern "C" void cuda_quant(struct dev *d, struct tensor q, struct tensor scale,
 
 template <typename Y>
 __global__ void __launch_bounds__(THREADS)
-dequant_kernel(Y *__restrict__ y, const __nv_fp8_e4m3 *__restrict__ q,
-               const float *__restrict__ scale, int64_t h)
+    dequant_kernel(Y *__restrict__ y, const __nv_fp8_e4m3 *__restrict__ q,
+                   const float *__restrict__ scale, int64_t h)
 {
     int64_t at = (int64_t)blockIdx.x * h;
     float s = scale[blockIdx.x];

@@ -15,7 +15,7 @@ static __device__ __forceinline__ float sigmoid(float x)
 
 template <typename T, int N>
 __global__ void __launch_bounds__(THREADS)
-swiglu_fwd_kernel(T *y, const T *g, const T *u, int64_t n)
+    swiglu_fwd_kernel(T *y, const T *g, const T *u, int64_t n)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
     if (i >= n)
@@ -31,7 +31,7 @@ swiglu_fwd_kernel(T *y, const T *g, const T *u, int64_t n)
 
 template <typename T, int N>
 __global__ void __launch_bounds__(THREADS)
-swiglu_bwd_kernel(T *dg, T *du, const T *dy, const T *g, const T *u, int64_t n)
+    swiglu_bwd_kernel(T *dg, T *du, const T *dy, const T *g, const T *u, int64_t n)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
     if (i >= n)
@@ -52,7 +52,7 @@ swiglu_bwd_kernel(T *dg, T *du, const T *dy, const T *g, const T *u, int64_t n)
 
 template <typename T, int N>
 __global__ void __launch_bounds__(THREADS)
-add_kernel(T *y, const T *a, const T *b, int64_t n)
+    add_kernel(T *y, const T *a, const T *b, int64_t n)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
     if (i >= n)
@@ -66,7 +66,8 @@ add_kernel(T *y, const T *a, const T *b, int64_t n)
     store<T, N>(y + i, p);
 }
 
-extern "C" void cuda_swiglu(struct dev *d, struct tensor y, struct tensor g, struct tensor u)
+extern "C" void cuda_swiglu(struct dev *d, struct tensor y, struct tensor g,
+                            struct tensor u)
 {
     int64_t n = tensor_count(&y);
     if (n == 0)
@@ -97,7 +98,8 @@ extern "C" void cuda_swiglu_bwd(struct dev *d, struct tensor dg, struct tensor d
     cuda_launched(d, "swiglu_bwd");
 }
 
-extern "C" void cuda_add(struct dev *d, struct tensor y, struct tensor a, struct tensor b)
+extern "C" void cuda_add(struct dev *d, struct tensor y, struct tensor a,
+                         struct tensor b)
 {
     int64_t n = tensor_count(&y);
     if (n == 0)
