@@ -14,6 +14,7 @@
 enum {
     CONFIG_TAPS = 16,
     CONFIG_LAYERS = 32, /* of a drafter */
+    CONFIG_BLOCK = 1024,
     CONFIG_STOPS = 8
 };
 

@@ -232,9 +232,9 @@ int config_drafter_check(const struct drafter_config *c, const struct target_con
         return err_set(E_CONFIG,
                        "drafter: heads of width %lld, even ones are supported",
                        (long long)c->head_dim);
-    if (c->block < 2 || c->block > 1 << 10)
-        return err_set(E_CONFIG, "drafter: block size %lld, supported are 2 to 1024",
-                       (long long)c->block);
+    if (c->block < 2 || c->block > CONFIG_BLOCK)
+        return err_set(E_CONFIG, "drafter: block size %lld, supported are 2 to %d",
+                       (long long)c->block, CONFIG_BLOCK);
     if (c->mask_id < 0 || c->mask_id >= c->vocab)
         return err_set(E_CONFIG,
                        "drafter: mask id %lld is not in the vocabulary of %lld",

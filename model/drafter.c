@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* drafter.c - a drafter's memory: flat weights to train, packed ones to run.
+ *
+ * Trained weights lie in one allocation that the optimizer walks; a checkpoint that is
+ * only run is packed for products, norms converted to the activation type. */
+#include "drafter_parts.h"
+
+#include "err.h"
+#include "file.h"
+#include "mem.h"
+#include "rope.h"
+#include "weights.h"
+
+void drafter_views(struct drafter_weights *w, const struct param_table *t,
+                   struct tensor flat)
+{
+    int64_t layers = (t->params - PARAM_GLOBALS) / PARAM_PER_LAYER;
+    w->fc = param_view(t, PARAM_FC, flat);
+    w->hidden_norm = param_view(t, PARAM_HIDDEN_NORM, flat);
+    w->norm = param_view(t, t->params - 1, flat);
+    for (int64_t l = 0; l < layers; l++)
+        for (int i = 0; i < PARAM_PER_LAYER; i++)
+            w->layer[l][i] = param_view(t, param_layer(l) + i, flat);
+}
+
+/* begin fills what a new and a loaded drafter have in common, but no memory of the
+ * device. */
+static int begin(struct drafter *m, struct dev *d, const struct drafter_config *c,
+                 struct tensor embed, struct tensor head)
+{
+    *m = (struct drafter){.config = *c, .dev = d, .embed = embed, .head = head};
+    TRY(config_drafter_check(c, NULL));
+    if (embed.dim[0] != c->vocab || embed.dim[1] != c->hidden)
+        return err_set(E_CONFIG,
+                       "drafter: vocabulary %lld and hidden size %lld, the target's "
+                       "embedding has %lld and %lld",
+                       (long long)c->vocab, (long long)c->hidden,
+                       (long long)embed.dim[0], (long long)embed.dim[1]);
+    m->w = mem_zero(1, sizeof *m->w);
+    return m->w ? param_table(&m->table, c) : E_MEMORY;
+}
+
+/* carve_new makes flat and the frequencies in `a`. */
+static int carve_new(struct drafter *m, struct arena *a)
+{
+    m->flat = arena_tensor(a, m->dev->act, T1(m->table.count));
+    return rope_open(&m->freq, a, m->dev, m->config.head_dim, m->config.rope_theta);
+}
+
+int drafter_new(struct drafter *m, struct dev *d, const struct drafter_config *c,
+                struct tensor embed, struct tensor head)
+{
+    struct arena plan = arena_plan();
+    int rc = begin(m, d, c, embed, head);
+    if (rc < 0)
+        goto out;
+    TRY_GOTO(rc, carve_new(m, &plan), out);
+    TRY_GOTO(rc, arena_open(&m->arena, d, "the drafter's weights", plan.used), out);
+    TRY_GOTO(rc, carve_new(m, &m->arena), out);
+    drafter_views(m->w, &m->table, m->flat);
+out:
+    if (rc < 0)
+        drafter_drop(m);
+    return rc;
+}
+
+/* view_at is the tensor that parameter i fills when it is loaded. */
+static struct tensor *view_at(struct drafter *m, int64_t i)
+{
+    struct drafter_weights *w = m->w;
+    if (i == PARAM_FC)
+        return &w->fc;
+    if (i == PARAM_HIDDEN_NORM)
+        return &w->hidden_norm;
+    if (i == m->table.params - 1)
+        return &w->norm;
+    i -= PARAM_GLOBALS;
+    return &w->layer[i / PARAM_PER_LAYER][i % PARAM_PER_LAYER];
+}
+
+static int load(struct drafter *m, const struct st_model *files)
+{
+    const struct drafter_config *c = &m->config;
+    struct arena plan = arena_plan();
+    struct weights w = {0};
+    int rc;
+    for (int64_t i = 0; i < m->table.params; i++) {
+        const struct param *p = &m->table.param[i];
+        weights_want(&w, view_at(m, i), p->rank == 2 ? WEIGHTS_PANELS : WEIGHTS_ACT,
+                     p->dim[0], p->rank == 2 ? p->dim[1] : 0, "%s", p->name);
+    }
+    TRY_GOTO(rc, weights_match(&w, files), out);
+    TRY_GOTO(rc, weights_load(&w, m->dev, &plan), out);
+    rope_open(&m->freq, &plan, m->dev, c->head_dim, c->rope_theta);
+    TRY_GOTO(rc, arena_open(&m->arena, m->dev, "the drafter", plan.used), out);
+    TRY_GOTO(rc, weights_load(&w, m->dev, &m->arena), out);
+    rc = rope_open(&m->freq, &m->arena, m->dev, c->head_dim, c->rope_theta);
+out:
+    weights_drop(&w);
+    return rc;
+}
+
+int drafter_load(struct drafter *m, struct dev *d, const char *dir, struct tensor embed,
+                 struct tensor head)
+{
+    struct drafter_config c;
+    struct st_model files = {0};
+    *m = (struct drafter){0};
+    TRY(config_drafter(&c, dir));
+    int rc = begin(m, d, &c, embed, head);
+    if (rc < 0)
+        goto out;
+    TRY_GOTO(rc, st_model_open(&files, dir), out);
+    rc = load(m, &files);
+out:
+    st_model_close(&files);
+    if (rc < 0)
+        drafter_drop(m);
+    return rc;
+}
+
+void drafter_drop(struct drafter *m)
+{
+    arena_close(&m->arena);
+    param_drop(&m->table);
+    mem_free(m->w);
+    *m = (struct drafter){0};
+}
