@@ -36,7 +36,12 @@ static const struct json *outer(const json_t *v)
 int json_parse(struct json **out, const char *text, size_t n)
 {
     json_error_t e;
-    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+    /* jansson takes a NUL byte for the end of the text. */
+    const char *nul = n ? memchr(text, 0, n) : NULL;
+    if (nul)
+        return err_set(E_FORMAT, "bad JSON: a NUL at byte %zu", (size_t)(nul - text));
+    json_t *root =
+        json_loadb(n ? text : "", n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
     if (root) {
         *out = (struct json *)root;
         return 0;
