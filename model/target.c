@@ -30,6 +30,7 @@ struct target {
     struct layer *layer; /* owned, [config.layers] */
     int64_t layers;      /* loaded: 0 .. layers - 1 */
     bool whole;          /* all layers, final norm and packed head */
+    bool shared;         /* weights belong to another target */
     uint64_t digest;
 };
 
@@ -158,9 +159,23 @@ void target_close(struct target *t)
 {
     if (!t)
         return;
-    arena_close(&t->arena);
-    mem_free(t->layer);
+    if (!t->shared) {
+        arena_close(&t->arena);
+        mem_free(t->layer);
+    }
     mem_free(t);
+}
+
+int target_share(struct target **out, const struct target *t, struct dev *d)
+{
+    struct target *view = mem_alloc(sizeof *view);
+    if (!view)
+        return E_MEMORY;
+    *view = *t;
+    view->dev = d;
+    view->shared = true;
+    *out = view;
+    return 0;
 }
 
 const struct target_config *target_config(const struct target *t)

@@ -28,6 +28,10 @@ int target_open(struct target **out, struct dev *d, const char *dir, int64_t las
                 bool head);
 void target_close(struct target *t);
 
+/* target_share is a view of t's weights for another handle of the same device: passes
+ * of one handle run one at a time, so each thread takes its own.  Closed before t. */
+int target_share(struct target **out, const struct target *t, struct dev *d);
+
 const struct target_config *target_config(const struct target *t);
 uint64_t target_digest(const struct target *t); /* st_model_digest */
 
