@@ -291,6 +291,18 @@ static int utf8_length(const unsigned char *s)
     return n;
 }
 
+bool json_utf8(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        int n = utf8_length(s);
+        if (n == 0)
+            return false;
+        s += n;
+    }
+    return true;
+}
+
 /* A byte that is not UTF-8 becomes U+FFFD: what is written can always be read. */
 static void quote(struct buf *to, const char *text)
 {

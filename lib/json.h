@@ -51,6 +51,9 @@ int json_to_text(const struct json *v, const char **out);
 bool json_each(const struct json *obj, void **iter, const char **key,
                const struct json **value);
 
+/* json_utf8: is a text valid UTF-8, so that it is written as it is? */
+bool json_utf8(const char *text);
+
 /* Writing: json_open_object / json_open_array nest, keys are written where they are
  * given, in the order of the calls; commas and escapes are json's business.  `key` is
  * NULL inside arrays and for the root.  `indent` 0 writes one line without spaces.

@@ -110,6 +110,20 @@ int num_parse_real(const char *text, double *out)
     return 0;
 }
 
+int num_parse_part(const char *text, int *part, int *parts)
+{
+    char *slash, *end;
+    long i = strtol(text, &slash, 10);
+    long n = *slash == '/' && isdigit((unsigned char)slash[1])
+                 ? strtol(slash + 1, &end, 10)
+                 : 0;
+    if (!isdigit((unsigned char)*text) || n < 1 || *end || i >= n || n > 1000000)
+        return err_set(E_USAGE, "not a part i/n with 0 <= i < n: \"%.60s\"", text);
+    *part = (int)i;
+    *parts = (int)n;
+    return 0;
+}
+
 char *num_real(char *out, size_t size, double v)
 {
     for (int digits = 15; digits <= 17; digits++) {

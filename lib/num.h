@@ -38,6 +38,10 @@ uint8_t num_f32_e4m3(float f);
 int num_parse_int(const char *text, int64_t *out);
 int num_parse_real(const char *text, double *out);
 
+/* num_parse_part reads "i/n" with 0 <= i < n <= 1,000,000, the share of a tool that is
+ * run n times; else E_USAGE. */
+int num_parse_part(const char *text, int *part, int *parts);
+
 /* num_real prints the shortest decimal that reads back equal into out (at least 32
  * bytes); num_bytes and num_count print "1.23 GiB", "4.56 M" (at least 16 bytes).  All
  * return out. */

@@ -209,6 +209,23 @@ START_TEST(reals_come_back)
 }
 END_TEST
 
+START_TEST(knows_utf8)
+{
+    static const char *const bad[] = {"\x80",
+                                      "a\xc3",
+                                      "\xc0\x80",
+                                      "\xe0\x9f\xbf",
+                                      "\xed\xa0\x80",
+                                      "\xf0\x8f\xbf\xbf",
+                                      "\xf4\x90\x80\x80",
+                                      "\xff",
+                                      "\xe2\x82"};
+    ck_assert(json_utf8("") && json_utf8("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_msg(!json_utf8(bad[i]), "case %zu", i);
+}
+END_TEST
+
 START_TEST(any_bytes_become_valid_text)
 {
     struct rng rng = rng_new(2);
@@ -230,4 +247,4 @@ START_TEST(any_bytes_become_valid_text)
 END_TEST
 
 KIT_MAIN("json", refuses, need_and_have, walks, loads_files, writes, writes_lines,
-         reals_come_back, any_bytes_become_valid_text)
+         reals_come_back, knows_utf8, any_bytes_become_valid_text)

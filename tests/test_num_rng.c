@@ -151,6 +151,21 @@ START_TEST(parses_reals)
 }
 END_TEST
 
+START_TEST(parses_parts)
+{
+    static const char *const bad[] = {"",     "1",    "1/",       "/2",   "2/2",
+                                      "3/2",  "-1/2", "1/0",      " 0/2", "0/ 2",
+                                      "0/2x", "a/b",  "0/2000000"};
+    int i, n;
+    kit_ok(num_parse_part("0/1", &i, &n));
+    ck_assert(i == 0 && n == 1);
+    kit_ok(num_parse_part("7/1000000", &i, &n));
+    ck_assert(i == 7 && n == 1000000);
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+        kit_fails(num_parse_part(bad[k], &i, &n), E_USAGE, bad[k]);
+}
+END_TEST
+
 START_TEST(prints_numbers)
 {
     char s[32];
@@ -291,6 +306,6 @@ START_TEST(shuffle_permutes)
 END_TEST
 
 KIT_MAIN("num, rng", f16_all, bf16_round_trip, e4m3_all, e4m3_rounds_to_nearest_even,
-         parses_integers, parses_reals, prints_numbers, philox_vectors,
+         parses_integers, parses_reals, parses_parts, prints_numbers, philox_vectors,
          draws_are_a_function_of_key_and_counter, below_is_uniform,
          normal_has_its_moments, normal_is_box_muller, shuffle_permutes)
