@@ -169,7 +169,8 @@ static int read_theta(double *theta, const struct json *o)
     }
     TRY(json_have_real(o, "rope_theta", theta));
     if (inner != 0 && *theta != 0 && inner != *theta)
-        return err_set(E_CONFIG, "rope_theta is %g here and %g there", *theta, inner);
+        return err_set(E_CONFIG, "rope_theta is given twice, as %g and as %g", *theta,
+                       inner);
     if (inner != 0)
         *theta = inner;
     if (!(*theta > 1))
