@@ -67,7 +67,7 @@ $B/f64.a: $(F64:%=$B/f64/%.o);        $(archive)
 
 link = $(call Q,LINK)mkdir -p $(@D); $(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 .SECONDEXPANSION:
-$B/bin/draft-%: $$(patsubst %,$B/%.o,$$(wildcard tools/$$*/*.c)) $B/lib.a
+$B/bin/draft-%: $$(addprefix $B/,$$(addsuffix .o,$$(wildcard tools/$$*/*.c))) $B/lib.a
 	$(link)
 $B/tests/%: LDLIBS := -lcheck -lsubunit -lrt $(LDLIBS)
 $B/tests/test_grad%: $B/f64/tests/test_grad%.c.o $B/kit.a $B/f64.a $B/lib.a
