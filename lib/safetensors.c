@@ -256,7 +256,7 @@ int st_length(const void *bytes, size_t size, size_t *n)
 
 static int parse_file(struct st_file *f)
 {
-    size_t n, size = f->map.size;
+    size_t n = 0, size = f->map.size;
     TRY(st_length(f->map.data, size, &n));
     if (n > size - 8)
         return err_set(E_FORMAT, "cut: header of %zu bytes in a file of %zu", n, size);

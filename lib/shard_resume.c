@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* shard_resume.c - finds the full shards that an interrupted run has left.
+ *
+ * A file has its final name only when it is whole and durable, so what is there can be
+ * trusted as far as its checksums go.  A short shard is the last of a run; without the
+ * end file behind it, it is made again like what was never written: how many rows the
+ * run has in the end is for its writer to say. */
+#include "shard_resume.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "hash.h"
+#include "mem.h"
+
+static int other(const char *path, const char *what, const char *there, const char *now)
+{
+    return err_set(E_CONFIG, "%s is of another run: %s is \"%s\", now \"%s\"", path,
+                   what, there, now);
+}
+
+static int same_text(const char *path, const char *what, const char *there,
+                     const char *now)
+{
+    return strcmp(there, now) == 0 ? 0 : other(path, what, there, now);
+}
+
+static int same_count(const char *path, const char *what, int64_t there, int64_t now)
+{
+    if (there == now)
+        return 0;
+    return err_set(E_CONFIG, "%s is of another run: %s is %" PRId64 ", now %" PRId64,
+                   path, what, there, now);
+}
+
+/* The caller's pairs stand in the file in the same order; an end file may have more. */
+static int same_meta(const char *path, const struct shard_head *h,
+                     const struct shard_options *o)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < h->st.metas; i++) {
+        const char *key = h->st.meta[2 * i], *value = h->st.meta[2 * i + 1];
+        if (shard_head_reserved(key))
+            continue;
+        if (n < o->metas) {
+            TRY(same_text(path, "a key", key, o->meta[2 * n]));
+            TRY(same_text(path, key, value, o->meta[2 * n + 1]));
+        } else if (!h->id.end) {
+            return other(path, key, value, "");
+        }
+        n++;
+    }
+    return n >= o->metas ? 0 : other(path, o->meta[2 * n], "", o->meta[2 * n + 1]);
+}
+
+static int same_columns(const char *path, const struct shard_head *h,
+                        const struct shard_options *o)
+{
+    TRY(same_count(path, "number of tensors", h->st.tensors, o->columns));
+    for (int c = 0; c < o->columns; c++) {
+        const struct shard_column *col = &o->column[c];
+        const struct st_tensor *t = st_find(&h->st, col->name);
+        if (!t)
+            return other(path, "a tensor", "", col->name);
+        TRY(same_text(path, col->name, st_type_name(t->type), st_type_name(col->type)));
+        TRY(same_count(path, col->name, t->rank, col->rank + 1));
+        for (int i = 0; i < col->rank; i++)
+            TRY(same_count(path, col->name, t->dim[i + 1], col->dim[i]));
+        TRY(same_count(path, col->name, shard_head_is_fixed(h->fixed, col->name),
+                       col->fixed));
+    }
+    return 0;
+}
+
+static int same_run(const char *path, const struct shard_head *h,
+                    const struct shard_options *o, const struct shard_id *id)
+{
+    TRY(same_text(path, "stage", h->id.stage, id->stage));
+    TRY(same_text(path, "name", h->id.name, id->name));
+    TRY(same_count(path, "part", h->id.part, id->part));
+    TRY(same_count(path, "parts", h->id.parts, id->parts));
+    TRY(same_meta(path, h, o));
+    return h->id.end ? 0 : same_columns(path, h, o);
+}
+
+/* Another split of the same name in this folder would be read together with ours. */
+static int check_folder(const char *dir, const struct shard_id *id, bool *end)
+{
+    char **file;
+    int64_t n;
+    int rc = 0;
+    *end = false;
+    TRY(file_list(dir, &file, &n));
+    for (int64_t i = 0; i < n && rc == 0; i++) {
+        struct shard_id f;
+        size_t len;
+        if (!shard_name_parse(&f, &len, file[i]) || len != strlen(id->name) ||
+            memcmp(file[i], id->name, len) != 0)
+            continue;
+        if (f.parts != id->parts)
+            rc = err_set(E_CONFIG,
+                         "%s holds %s, a run in %" PRId64 " parts; this is one of "
+                         "%" PRId64,
+                         dir, file[i], f.parts, id->parts);
+        *end = *end || (f.end && f.part == id->part);
+    }
+    file_list_free(file, n);
+    return rc;
+}
+
+static char *path_of(const char *dir, const struct shard_id *id)
+{
+    struct buf name = {0};
+    shard_name_add(&name, id);
+    char *path = buf_check(&name) < 0 ? NULL : file_path(dir, buf_text(&name));
+    buf_drop(&name);
+    return path;
+}
+
+/* Takes the next shard as the last known; 1 when it is full, 0 when it is short. */
+static int take(struct shard_resume *r, char *path, const struct shard_options *o,
+                const struct shard_id *id, int64_t rows_per_shard)
+{
+    struct shard_head h;
+    struct file_map m;
+    const void *data;
+    TRY(shard_head_map(&h, &m, &data, path));
+    int rc = same_run(path, &h, o, id);
+    if (rc == 0)
+        rc = same_count(path, "its number", h.id.end ? -1 : h.id.index, r->shards);
+    if (rc == 0)
+        rc = same_count(path, "its first row", h.id.first_row, o->first_row + r->rows);
+    if (rc == 0 && h.id.rows > rows_per_shard)
+        rc = same_count(path, "its number of rows", h.id.rows, rows_per_shard);
+    if (rc < 0) {
+        shard_head_drop(&h);
+        file_unmap(&m);
+        return rc;
+    }
+    shard_resume_drop_view(r);
+    r->last = h;
+    r->map = m;
+    r->path = path;
+    r->view = (struct shard_view){path, h.st, h.id.first_row, h.id.rows, data};
+    shard_head_sum(&r->sums, h.xxh3);
+    r->shards++;
+    r->rows += h.id.rows;
+    return h.id.rows == rows_per_shard;
+}
+
+/* Compares the end file with the shards that were found. */
+static int check_end(struct shard_resume *r, const char *path,
+                     const struct shard_options *o, const struct shard_id *id)
+{
+    struct shard_head h;
+    struct file_map m;
+    const void *data;
+    TRY(shard_head_map(&h, &m, &data, path));
+    int rc = same_run(path, &h, o, id);
+    bool fits = rc == 0 && h.id.end && h.id.first_row == o->first_row &&
+                h.id.index == r->shards && h.id.rows == r->rows &&
+                h.digest == hash_bytes(buf_text(&r->sums), r->sums.len);
+    bool more = rc == 0 && h.id.end && h.id.index > r->shards;
+    shard_head_drop(&h);
+    file_unmap(&m);
+    TRY(rc);
+    r->whole = fits;
+    if (!fits && !more)
+        return err_set(E_FORMAT, "%s does not fit its shards", path);
+    return 0;
+}
+
+/* Without its shards the end file must go before they come back, since until then the
+ * folder would pass for whole. */
+static int remove_end(const char *dir, const char *path)
+{
+    if (unlink(path) != 0 && errno != ENOENT)
+        return err_errno(errno, "cannot remove %s", path);
+    return file_sync_dir(dir);
+}
+
+static int look_for_end(struct shard_resume *r, const char *dir,
+                        const struct shard_options *o, const struct shard_id *id)
+{
+    struct shard_id end = *id;
+    end.end = true;
+    char *path = path_of(dir, &end);
+    if (!path)
+        return E_MEMORY;
+    int rc = check_end(r, path, o, id);
+    if (rc == 0 && !r->whole)
+        rc = remove_end(dir, path);
+    mem_free(path);
+    return rc;
+}
+
+/* A short shard at the end is forgotten; otherwise the last one is verified. */
+static int settle(struct shard_resume *r, int64_t rows_per_shard)
+{
+    if (r->shards == 0)
+        return 0;
+    if (r->view.rows < rows_per_shard) {
+        r->shards--;
+        r->rows -= r->view.rows;
+        r->sums.len -= 8;
+        shard_resume_drop_view(r);
+        return 0;
+    }
+    int rc = shard_head_check(&r->last, r->view.data);
+    return rc < 0 ? err_wrap(rc, "%s", r->path) : 0;
+}
+
+static int scan(struct shard_resume *r, const char *dir, const struct shard_options *o,
+                const struct shard_id *id, int64_t rows_per_shard)
+{
+    bool end;
+    int full = 1;
+    TRY(check_folder(dir, id, &end));
+    for (struct shard_id at = *id; full > 0 && at.index <= SHARD_SHARDS_MAX;
+         at.index++) {
+        char *path = path_of(dir, &at);
+        if (!path)
+            return E_MEMORY;
+        full = file_exists(path) ? take(r, path, o, id, rows_per_shard) : 0;
+        if (r->path != path)
+            mem_free(path);
+        TRY(full);
+    }
+    if (end)
+        TRY(look_for_end(r, dir, o, id));
+    return r->whole ? 0 : settle(r, rows_per_shard);
+}
+
+int shard_resume_scan(struct shard_resume *r, const char *dir,
+                      const struct shard_options *o, const struct shard_id *id,
+                      int64_t rows_per_shard)
+{
+    *r = (struct shard_resume){0};
+    int rc = scan(r, dir, o, id, rows_per_shard);
+    if (rc < 0)
+        shard_resume_drop(r);
+    return rc;
+}
+
+void shard_resume_drop_view(struct shard_resume *r)
+{
+    shard_head_drop(&r->last);
+    file_unmap(&r->map);
+    mem_free(r->path);
+    r->path = NULL;
+    r->view = (struct shard_view){0};
+}
+
+void shard_resume_drop(struct shard_resume *r)
+{
+    shard_resume_drop_view(r);
+    buf_drop(&r->sums);
+}
