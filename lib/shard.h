@@ -51,6 +51,9 @@ struct shard_options {
     const char *const *meta; /* key, value ...: digests of inputs, options that change
                                 content; repeated in every shard and the end file */
     int64_t metas;
+    const char *input;      /* digest of the input, NULL while a stream's is not known:
+                               a whole run with another `input` in its end file is
+                               refused */
     int64_t rows_per_shard; /* 0: SHARD_BYTES rule */
     int64_t first_row; /* index of the first row (draft-extract --from-row, --part) */
 };

@@ -160,6 +160,9 @@ static int check_end(struct shard_resume *r, const char *path,
     const void *data;
     TRY(shard_head_map(&h, &m, &data, path));
     int rc = same_run(path, &h, o, id);
+    const char *input = st_meta(&h.st, "input");
+    if (rc == 0 && o->input)
+        rc = same_text(path, "input", input ? input : "", o->input);
     bool fits = rc == 0 && h.id.end && h.id.first_row == o->first_row &&
                 h.id.index == r->shards && h.id.rows == r->rows &&
                 h.digest == hash_bytes(buf_text(&r->sums), r->sums.len);
