@@ -18,7 +18,7 @@ table() {
             # the idea: line 2 up to the first full stop, colon kept
             idea=$(sed -n '2,4p' "$f" | tr '\n' ' ' |
                 sed -e "s|^/\* [^ ]* - ||; s| \* | |g; s|\. .*||; s|\.$||; s|\*/.*||; s| *$||")
-            printf '| `%s` | %s |\n' "$(basename "$f")" "$idea"
+ `%s`| `%s` | %s |\n' "$(basename "$f")" "$idea"
         done
     done
 }
