@@ -18,7 +18,8 @@ table() {
             # the idea: line 2 up to the first full stop, colon kept
             idea=$(sed -n '2,4p' "$f" | tr '\n' ' ' |
                 sed -e "s|^/\* [^ ]* - ||; s| \* | |g; s|\. .*||; s|\.$||; s|\*/.*||; s| *$||")
- `%s`| `%s` | %s |\n' "$(basename "$f")" "$idea"
+            # shellcheck disable=SC2016  # the backquotes are Markdown's
+            printf '| `%s` | %s |\n' "$(basename "$f")" "$idea"
         done
     done
 }
