@@ -7,6 +7,7 @@
 #include "cpu.h"
 
 #include "err.h"
+#include "tile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static int cpu_open(struct dev *d, int index)
         !__builtin_cpu_supports("bmi2"))
         return err_set(E_CONFIG, "this processor lacks AVX2, FMA or BMI2 (x86-64-v3)");
     d->act = DT_REAL;
+    d->state = (void *)(__builtin_cpu_supports("avx512f") ? &tile_avx512 : &tile_avx2);
     return 0;
 }
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* tile_loop.h - the body of a tile, included once per vector width.
+ *
+ * The includer defines TILE_INLINE (how helpers are declared), the type vec of LANES
+ * reals and vec_load, vec_store, vec_set, vec_fma.  `rows` and `panels` are constants
+ * where tile_loop is inlined, so that all loops over them unroll and the accumulators
+ * stay in registers: per step one load a vector of b, one broadcast a row. */
+
+enum { VECS = PANEL / LANES }; // vectors to a panel
+
+TILE_INLINE void tile_loop(const struct tile *t, const int rows, const int panels)
+{
+    const int width = panels * VECS;
+    vec acc[TILE_ROWS][TILE_PANELS * VECS];
+    real *c = t->c;
+    const int64_t ldc = t->ldc;
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < width; v++)
+            acc[r][v] = t->add ? vec_load(c + r * ldc + v * LANES) : (vec){0};
+
+    const real *a = t->a, *b = t->b;
+    const int64_t row = t->a_row, step = t->a_step, panel = t->b_panel;
+#pragma GCC unroll 2
+    for (int64_t n = t->depth; n > 0; n--) {
+        vec w[TILE_PANELS * VECS];
+        for (int v = 0; v < width; v++)
+            w[v] = vec_load(b + v / VECS * panel + v % VECS * LANES);
+        for (int r = 0; r < rows; r++) {
+            vec x = vec_set(a[r * row]);
+            for (int v = 0; v < width; v++)
+                acc[r][v] = vec_fma(x, w[v], acc[r][v]);
+        }
+        a += step;
+        b += PANEL;
+    }
+
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < width; v++)
+            vec_store(c + r * ldc + v * LANES, acc[r][v]);
+}
