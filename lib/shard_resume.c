@@ -120,9 +120,38 @@ static char *path_of(const char *dir, const struct shard_id *id)
     return path;
 }
 
-/* Takes the next shard as the last known; 1 when it is full, 0 when it is short. */
+void shard_resume_drop_view(struct shard_resume *r)
+{
+    shard_head_drop(&r->last);
+    file_unmap(&r->map);
+    mem_free(r->path);
+    r->path = NULL;
+    r->view = (struct shard_view){0};
+}
+
+static void hold(struct shard_resume *r, char *path, const struct shard_head *h,
+                 const struct file_map *m, const void *data)
+{
+    shard_resume_drop_view(r);
+    r->last = *h;
+    r->map = *m;
+    r->path = path;
+    r->view = (struct shard_view){path, h->st, h->id.first_row, h->id.rows, data};
+}
+
+static int check_place(const struct shard_resume *r, const char *path,
+                       const struct shard_head *h, const struct shard_options *o)
+{
+    TRY(same_count(path, "its number", h->id.end ? -1 : h->id.index, r->shards));
+    TRY(same_count(path, "its first row", h->id.first_row, o->first_row + r->rows));
+    if (h->id.rows <= r->rows_per_shard)
+        return 0;
+    return same_count(path, "its number of rows", h->id.rows, r->rows_per_shard);
+}
+
+/* Adds the shard in a file, which becomes the last known; path is taken on success. */
 static int take(struct shard_resume *r, char *path, const struct shard_options *o,
-                const struct shard_id *id, int64_t rows_per_shard)
+                const struct shard_id *id)
 {
     struct shard_head h;
     struct file_map m;
@@ -130,50 +159,63 @@ static int take(struct shard_resume *r, char *path, const struct shard_options *
     TRY(shard_head_map(&h, &m, &data, path));
     int rc = same_run(path, &h, o, id);
     if (rc == 0)
-        rc = same_count(path, "its number", h.id.end ? -1 : h.id.index, r->shards);
-    if (rc == 0)
-        rc = same_count(path, "its first row", h.id.first_row, o->first_row + r->rows);
-    if (rc == 0 && h.id.rows > rows_per_shard)
-        rc = same_count(path, "its number of rows", h.id.rows, rows_per_shard);
+        rc = check_place(r, path, &h, o);
     if (rc < 0) {
         shard_head_drop(&h);
         file_unmap(&m);
         return rc;
     }
-    shard_resume_drop_view(r);
-    r->last = h;
-    r->map = m;
-    r->path = path;
-    r->view = (struct shard_view){path, h.st, h.id.first_row, h.id.rows, data};
+    hold(r, path, &h, &m, data);
     shard_head_sum(&r->sums, h.xxh3);
     r->shards++;
     r->rows += h.id.rows;
-    return h.id.rows == rows_per_shard;
+    return buf_check(&r->sums);
+}
+
+/* A short shard is the last of its run: what follows it shows that it was cut
+ * otherwise. */
+static int check_full(const struct shard_resume *r)
+{
+    if (r->shards == 0)
+        return 0;
+    return same_count(r->path, "its number of rows", r->view.rows, r->rows_per_shard);
+}
+
+static int take_all(struct shard_resume *r, const char *dir,
+                    const struct shard_options *o, struct shard_id at)
+{
+    for (; at.index <= SHARD_SHARDS_MAX; at.index++) {
+        char *path = path_of(dir, &at);
+        if (!path)
+            return E_MEMORY;
+        bool there = file_exists(path);
+        int rc = there ? check_full(r) : 0;
+        if (there && rc == 0)
+            rc = take(r, path, o, &at);
+        if (r->path != path)
+            mem_free(path);
+        TRY(rc);
+        if (!there)
+            break;
+    }
+    return 0;
 }
 
 /* Compares the end file with the shards that were found. */
-static int check_end(struct shard_resume *r, const char *path,
-                     const struct shard_options *o, const struct shard_id *id)
+static int compare_end(struct shard_resume *r, const char *path,
+                       const struct shard_head *h, const struct shard_options *o,
+                       const struct shard_id *id)
 {
-    struct shard_head h;
-    struct file_map m;
-    const void *data;
-    TRY(shard_head_map(&h, &m, &data, path));
-    int rc = same_run(path, &h, o, id);
-    const char *input = st_meta(&h.st, "input");
-    if (rc == 0 && o->input)
-        rc = same_text(path, "input", input ? input : "", o->input);
-    bool fits = rc == 0 && h.id.end && h.id.first_row == o->first_row &&
-                h.id.index == r->shards && h.id.rows == r->rows &&
-                h.digest == hash_bytes(buf_text(&r->sums), r->sums.len);
-    bool more = rc == 0 && h.id.end && h.id.index > r->shards;
-    shard_head_drop(&h);
-    file_unmap(&m);
-    TRY(rc);
-    r->whole = fits;
-    if (!fits && !more)
-        return err_set(E_FORMAT, "%s does not fit its shards", path);
-    return 0;
+    TRY(same_run(path, h, o, id));
+    const char *input = st_meta(&h->st, "input");
+    if (o->input)
+        TRY(same_text(path, "input", input ? input : "", o->input));
+    if (h->id.end && h->id.index > r->shards)
+        return check_full(r);
+    r->whole = h->id.end && h->id.first_row == o->first_row &&
+               h->id.index == r->shards && h->id.rows == r->rows &&
+               h->digest == hash_bytes(buf_text(&r->sums), r->sums.len);
+    return r->whole ? 0 : err_set(E_FORMAT, "%s does not fit its shards", path);
 }
 
 /* Without its shards the end file must go before they come back, since until then the
@@ -185,76 +227,75 @@ static int remove_end(const char *dir, const char *path)
     return file_sync_dir(dir);
 }
 
-static int look_for_end(struct shard_resume *r, const char *dir,
-                        const struct shard_options *o, const struct shard_id *id)
+static int look_at_end(struct shard_resume *r, const char *dir,
+                       const struct shard_options *o, struct shard_id id)
 {
-    struct shard_id end = *id;
-    end.end = true;
-    char *path = path_of(dir, &end);
-    if (!path)
-        return E_MEMORY;
-    int rc = check_end(r, path, o, id);
+    struct shard_head h;
+    struct file_map m;
+    const void *data;
+    id.end = true;
+    char *path = path_of(dir, &id);
+    int rc = path ? shard_head_map(&h, &m, &data, path) : E_MEMORY;
+    if (rc == 0) {
+        rc = compare_end(r, path, &h, o, &id);
+        shard_head_drop(&h);
+        file_unmap(&m);
+    }
     if (rc == 0 && !r->whole)
         rc = remove_end(dir, path);
     mem_free(path);
     return rc;
 }
 
-/* A short shard at the end is forgotten; otherwise the last one is verified. */
-static int settle(struct shard_resume *r, int64_t rows_per_shard)
+/* Forgets a short shard at the end; the one before it is the last again. */
+static int forget_short(struct shard_resume *r, const char *dir, struct shard_id id)
 {
+    struct shard_head h;
+    struct file_map m;
+    const void *data;
+    r->shards--;
+    r->rows -= r->view.rows;
+    r->sums.len -= 8;
+    shard_resume_drop_view(r);
+    id.index = r->shards - 1;
     if (r->shards == 0)
         return 0;
-    if (r->view.rows < rows_per_shard) {
-        r->shards--;
-        r->rows -= r->view.rows;
-        r->sums.len -= 8;
-        shard_resume_drop_view(r);
-        return 0;
-    }
-    int rc = shard_head_check(&r->last, r->view.data);
-    return rc < 0 ? err_wrap(rc, "%s", r->path) : 0;
+    char *path = path_of(dir, &id);
+    int rc = path ? shard_head_map(&h, &m, &data, path) : E_MEMORY;
+    if (rc < 0)
+        mem_free(path);
+    else
+        hold(r, path, &h, &m, data);
+    return rc;
 }
 
 static int scan(struct shard_resume *r, const char *dir, const struct shard_options *o,
-                const struct shard_id *id, int64_t rows_per_shard)
+                const struct shard_id *id)
 {
     bool end;
-    int full = 1;
     TRY(check_folder(dir, id, &end));
-    for (struct shard_id at = *id; full > 0 && at.index <= SHARD_SHARDS_MAX;
-         at.index++) {
-        char *path = path_of(dir, &at);
-        if (!path)
-            return E_MEMORY;
-        full = file_exists(path) ? take(r, path, o, id, rows_per_shard) : 0;
-        if (r->path != path)
-            mem_free(path);
-        TRY(full);
-    }
+    TRY(take_all(r, dir, o, *id));
     if (end)
-        TRY(look_for_end(r, dir, o, id));
-    return r->whole ? 0 : settle(r, rows_per_shard);
+        TRY(look_at_end(r, dir, o, *id));
+    if (r->whole || r->shards == 0)
+        return 0;
+    if (r->view.rows < r->rows_per_shard)
+        TRY(forget_short(r, dir, *id));
+    if (r->shards == 0)
+        return 0;
+    int rc = shard_head_check(&r->last, r->view.data);
+    return rc < 0 ? err_wrap(rc, "%s", r->path) : 0;
 }
 
 int shard_resume_scan(struct shard_resume *r, const char *dir,
                       const struct shard_options *o, const struct shard_id *id,
                       int64_t rows_per_shard)
 {
-    *r = (struct shard_resume){0};
-    int rc = scan(r, dir, o, id, rows_per_shard);
+    *r = (struct shard_resume){.rows_per_shard = rows_per_shard};
+    int rc = scan(r, dir, o, id);
     if (rc < 0)
         shard_resume_drop(r);
     return rc;
-}
-
-void shard_resume_drop_view(struct shard_resume *r)
-{
-    shard_head_drop(&r->last);
-    file_unmap(&r->map);
-    mem_free(r->path);
-    r->path = NULL;
-    r->view = (struct shard_view){0};
 }
 
 void shard_resume_drop(struct shard_resume *r)

@@ -9,6 +9,7 @@
 #include "shard_head.h"
 
 struct shard_resume {
+    int64_t rows_per_shard;
     bool whole;      /* with its end file: nothing to do */
     int64_t shards;  /* full ones, from 0 without a gap */
     int64_t rows;    /* in them */
