@@ -30,7 +30,7 @@ CPPFLAGS = $(addprefix -iquote ,. lib kernels model tools tests) -D_GNU_SOURCE -
 CFLAGS   = -std=c11 -g -march=x86-64-v3 -ffp-contract=off -Wall -Wextra -Wpedantic \
            -Wshadow -Wvla -Wstrict-prototypes $(WERROR) \
            $(if $(filter debug,$(MODE)),-O0,-O3) \
-           $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+           $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 LDFLAGS  = $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   = -ljansson -lzstd -lxxhash -lm -pthread
 

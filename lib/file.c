@@ -338,35 +338,6 @@ void file_list_free(char **names, int64_t n)
     mem_free(names);
 }
 
-static int make_dir(const char *path)
-{
-    if (mkdir(path, 0777) == 0 || errno == EEXIST)
-        return 0;
-    return err_errno(errno, "cannot create folder %s", path);
-}
-
-int file_make_dirs(const char *path)
-{
-    char *p = mem_text(path);
-    if (!p)
-        return E_MEMORY;
-    int rc = 0;
-    for (char *c = p + 1; *p && *c && rc == 0; c++) {
-        if (*c != '/')
-            continue;
-        *c = 0;
-        rc = make_dir(p);
-        *c = '/';
-    }
-    if (rc == 0)
-        rc = make_dir(p);
-    mem_free(p);
-    /* A file in the way also says EEXIST. */
-    if (rc == 0 && !file_is_dir(path))
-        rc = err_errno(ENOTDIR, "cannot create folder %s", path);
-    return rc;
-}
-
 int file_sync_dir(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -374,6 +345,42 @@ int file_sync_dir(const char *path)
         return err_errno(errno, "cannot open folder %s", path);
     int rc = fsync(fd) == 0 ? 0 : err_errno(errno, "cannot write folder %s", path);
     close(fd);
+    return rc;
+}
+
+/* A new folder is only there after a crash if its parent was written. */
+static int make_dir(const char *path)
+{
+    if (mkdir(path, 0777) != 0)
+        return errno == EEXIST ? 0 : err_errno(errno, "cannot create folder %s", path);
+    char *above = folder_of(path);
+    int rc = above ? file_sync_dir(above) : E_MEMORY;
+    mem_free(above);
+    return rc;
+}
+
+int file_make_dirs(const char *path)
+{
+    char *p = mem_text(path);
+    if (!p)
+        return E_MEMORY;
+    size_t len = strlen(p);
+    while (len > 1 && p[len - 1] == '/')
+        p[--len] = 0;
+    int rc = 0;
+    for (char *c = p + 1; *p && *c && rc == 0; c++) {
+        if (*c != '/')
+            continue;
+        *c = 0;
+        rc = file_is_dir(p) ? 0 : make_dir(p);
+        *c = '/';
+    }
+    if (rc == 0 && !file_is_dir(p))
+        rc = make_dir(p);
+    mem_free(p);
+    /* A file in the way also says EEXIST. */
+    if (rc == 0 && !file_is_dir(path))
+        rc = err_errno(ENOTDIR, "cannot create folder %s", path);
     return rc;
 }
 

@@ -51,7 +51,7 @@ int file_pwrite(int fd, const void *data, size_t n, off_t at, const char *name);
  * caller, freed by file_list_free. */
 int file_list(const char *dir, char ***names, int64_t *n);
 void file_list_free(char **names, int64_t n);
-int file_make_dirs(const char *path); /* like mkdir -p */
+int file_make_dirs(const char *path); /* like mkdir -p, and durable */
 int file_sync_dir(const char *path);
 int file_remove_tree(const char *path); /* absent is fine */
 bool file_exists(const char *path);

@@ -60,11 +60,13 @@ static int set_log(struct log *l)
 static int print_about(const struct tool *t)
 {
     struct buf text = {0};
+    bool list = tool_common.options;
+    tool_common.options = false; // what is listed is the default
     if (tool_common.help)
         opt_help(&text, &t->about, t->options);
     else if (tool_common.version)
         buf_addf(&text, "%s %s\n", t->about.name, TOOL_VERSION);
-    else if (tool_common.options)
+    else if (list)
         opt_list(&text, t->options);
     int rc = buf_check(&text);
     if (rc == 0 && text.len > 0) {
