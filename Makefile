@@ -92,6 +92,12 @@ $B/%.cu.o: %.cu Makefile config.mk | $(deps)
 tests: $(patsubst %,$B/tests/%,$(filter $(TEST)%,$(TESTS)))
 test: all tests
 	@scripts/test.sh $B $(TEST)
+	@$(if $(TEST),,$(mutants) sample)
+# Errors planted in kernels/cpu must make tests fail; `make test` tries a sample.
+mutants = CC="$(CC)" FLAGS="$(CPPFLAGS) $(CFLAGS)" LINK="$(LDFLAGS)" \
+          LIBS="-lcheck -lsubunit -lrt $(LDLIBS)" tests/mutants.sh $B
+test-mutants: tests
+	@$(mutants)
 bench: all $(BENCH:%=$B/bench/%)
 	@scripts/bench.sh $B
 lint:
@@ -103,4 +109,4 @@ help:
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all deps test tests bench lint format help
+.PHONY: all deps test tests test-mutants bench lint format help

@@ -2,7 +2,7 @@
 /* cases.h - one list of calls for everything that is asked of an operation.
  *
  * test_op compares each with a naive f64 reference (but not those marked SPEED) and its
- * bits across threads and compilers, test_grad compares the backward ops with central
+ * bits across threads and compilers, test_grad_op compares the backward ops with central
  * differences (cases marked GRAD: small ones), bench_op times the ones marked SPEED,
  * and a GPU is compared with the CPU on all.
  *

@@ -494,6 +494,12 @@ static void fill(struct call *k, struct call_arg *a)
     memcpy(a->want, a->host, bytes);
 }
 
+bool call_wanted(const struct op_case *c)
+{
+    const char *op = getenv("OP");
+    return !op || strcmp(op, c->op) == 0;
+}
+
 void call_open(struct call *k, struct dev *d, const struct op_case *c)
 {
     const char *s = NULL;

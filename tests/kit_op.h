@@ -32,6 +32,9 @@ struct call {
     void (*run)(const struct call *);
 };
 
+/* call_wanted: the environment variable OP, when set, names the only op to test. */
+bool call_wanted(const struct op_case *c);
+
 /* call_open parses the case and fills and uploads its tensors; call_close frees. */
 void call_open(struct call *k, struct dev *d, const struct op_case *c);
 void call_close(struct call *k);
