@@ -80,14 +80,19 @@ int drafter_step(struct drafter *m, const struct drafter_row *r, struct tensor g
 int drafter_extend(struct drafter *m, struct cache *ctx, struct tensor aux,
                    const int32_t *pos, struct arena *work);
 
-/* drafter_propose runs one block of n <= B tokens id[0..n) (the anchor, then masks)
- * whose anchor stands at position start <= ctx->len; it sees context rows [0, start),
- * whose positions are their row numbers.  token[k], k = 1 .. n-1, receives the argmax
- * of slot k (host). */
+/* drafter_states runs one block of n <= B tokens id[0..n) (the anchor, then masks)
+ * whose anchor stands at position start <= ctx->len, and gives its states h [n,H].  The
+ * block sees context rows [0, start), whose positions are their row numbers. */
+int drafter_states(struct drafter *m, struct tensor h, const struct cache *ctx,
+                   const int32_t *id, int64_t start, struct arena *work);
+
+/* drafter_propose goes on to the tokens: token[k], k = 1 .. n-1, receives the argmax of
+ * slot k (host). */
 int drafter_propose(struct drafter *m, const struct cache *ctx, const int32_t *id,
                     int64_t n, int64_t start, int32_t *token, struct arena *work);
 
-/* drafter_decode_bytes: working memory of the two for up to `rows` rows at once. */
+/* drafter_decode_bytes: working memory of these for up to `rows` context rows at once.
+ */
 size_t drafter_decode_bytes(const struct drafter *m, int64_t rows);
 
 #endif

@@ -58,19 +58,18 @@ out:
 
 /* ---- proposal ---- */
 
-struct proposal {
+/* What the layers write over a block of n rows, in place. */
+struct scratch {
     struct drafter_pass pass;
     struct drafter_kept kept;
-    struct tensor logits; /* [n - 1, V] */
-    struct tensor best;   /* i32 [n - 1] */
 };
 
-static struct proposal carve_proposal(const struct drafter *m, int64_t n,
-                                      struct arena *work)
+static struct scratch carve_scratch(const struct drafter *m, int64_t n,
+                                    struct arena *work)
 {
     const struct drafter_config *c = &m->config;
     enum dtype act = m->dev->act;
-    struct proposal r = {.pass.block = n};
+    struct scratch r = {.pass.block = n};
     struct drafter_pass *p = &r.pass;
     struct drafter_kept *k = &r.kept;
     struct tensor *const index[] = {&p->id, &p->at, &p->lo, &p->slide, &p->hi};
@@ -85,8 +84,6 @@ static struct proposal carve_proposal(const struct drafter *m, int64_t n,
     k->lse = arena_tensor(work, DT_F32, T2(n, c->heads));
     k->g = p->s = arena_tensor(work, act, T2(n, c->inter));
     k->up = arena_tensor(work, act, T2(n, c->inter));
-    r.logits = arena_tensor(work, act, T2(n - 1, c->vocab));
-    r.best = arena_tensor(work, DT_I32, T1(n - 1));
     return r;
 }
 
@@ -103,29 +100,57 @@ static int put_rows(struct drafter *m, const struct drafter_pass *p, const int32
     return dev_put(m->dev, p->id.data, id, tensor_bytes(&p->id));
 }
 
-int drafter_propose(struct drafter *m, const struct cache *ctx, const int32_t *id,
-                    int64_t n, int64_t start, int32_t *token, struct arena *work)
+int drafter_states(struct drafter *m, struct tensor h, const struct cache *ctx,
+                   const int32_t *id, int64_t start, struct arena *work)
 {
+    int64_t n = h.dim[0];
     size_t used = work->used;
-    if (n < 2)
-        return 0;
     if (n > m->config.block || start < 0 || start > ctx->len)
         bug("a block of %lld slots at %lld, context of %lld", (long long)n,
             (long long)start, (long long)ctx->len);
     TRY(config_check_ids(m->config.vocab, id, n));
-    struct proposal r = carve_proposal(m, n, work);
+    struct scratch r = carve_scratch(m, n, work);
     int rc = put_rows(m, &r.pass, id, start);
     if (rc < 0)
         goto out;
     op_gather(m->dev, r.kept.x, m->embed, r.pass.id);
     for (int64_t l = 0; l < m->config.layers; l++)
         drafter_layer(m, l, r.kept.x, &r.kept, &r.pass, ctx->key[l], ctx->value[l]);
-    struct tensor h = tensor_rows(r.pass.u, 1, n - 1);
-    op_rmsnorm(m->dev, h, tensor_rows(r.kept.x, 1, n - 1), m->w->norm,
-               (float)m->config.eps);
-    op_matmul(m->dev, r.logits, h, m->head, false);
-    op_argmax(m->dev, r.best, r.logits);
-    rc = dev_get(m->dev, token + 1, r.best.data, tensor_bytes(&r.best));
+    op_rmsnorm(m->dev, h, r.kept.x, m->w->norm, (float)m->config.eps);
+    rc = dev_sync(m->dev);
+out:
+    arena_reset(work, used);
+    return rc;
+}
+
+struct proposal {
+    struct tensor h;      /* [n,H] */
+    struct tensor logits; /* [n - 1,V] */
+    struct tensor best;   /* i32 [n - 1] */
+};
+
+static struct proposal carve_proposal(const struct drafter *m, int64_t n,
+                                      struct arena *work)
+{
+    const struct drafter_config *c = &m->config;
+    return (struct proposal){arena_tensor(work, m->dev->act, T2(n, c->hidden)),
+                             arena_tensor(work, m->dev->act, T2(n - 1, c->vocab)),
+                             arena_tensor(work, DT_I32, T1(n - 1))};
+}
+
+int drafter_propose(struct drafter *m, const struct cache *ctx, const int32_t *id,
+                    int64_t n, int64_t start, int32_t *token, struct arena *work)
+{
+    size_t used = work->used;
+    if (n < 2)
+        return 0;
+    struct proposal p = carve_proposal(m, n, work);
+    int rc = drafter_states(m, p.h, ctx, id, start, work);
+    if (rc < 0)
+        goto out;
+    op_matmul(m->dev, p.logits, tensor_rows(p.h, 1, n - 1), m->head, false);
+    op_argmax(m->dev, p.best, p.logits);
+    rc = dev_get(m->dev, token + 1, p.best.data, tensor_bytes(&p.best));
 out:
     arena_reset(work, used);
     return rc;
@@ -136,5 +161,6 @@ size_t drafter_decode_bytes(const struct drafter *m, int64_t rows)
     struct arena extend = arena_plan(), propose = arena_plan();
     carve_fresh(m, rows, &extend);
     carve_proposal(m, m->config.block, &propose);
+    carve_scratch(m, m->config.block, &propose);
     return extend.used > propose.used ? extend.used : propose.used;
 }
