@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* capture.h - the target runs over a packed row and its tapped states are kept.
+ *
+ * Each document sees itself alone.  A row is computed whole, or in pieces through a
+ * cache of keys and values where that would take more memory than allowed; on the CPU
+ * the bits are the same. */
+#ifndef CAPTURE_H
+#define CAPTURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cache.h"
+#include "hidden.h"
+#include "target.h"
+#include "taps.h"
+
+struct capture {
+    struct target *target; /* borrowed */
+    struct dev *dev;       /* borrowed */
+    const struct taps *taps;
+    struct hidden_form form;
+    int64_t piece; /* tokens computed at once */
+    struct arena work, out;
+    struct cache cache; /* open when piece < form.length */
+    struct tensor aux, quant, scale, last;
+    int32_t *ids, *pos, *lo, *hi; /* [S] */
+};
+
+/* capture_open makes room for rows of form->length tokens in at most `memory` bytes
+ * (0: any) beside the weights; E_CONFIG names what the smallest piece takes when that
+ * is more. */
+int capture_open(struct capture *c, struct target *t, struct dev *d,
+                 const struct taps *taps, const struct hidden_form *form,
+                 size_t memory);
+void capture_close(struct capture *c);
+
+/* capture_row fills aux, scale and last of `out`, whose text is there; padding gets
+ * zeros.  An id outside the vocabulary, a NaN or infinity, a document whose tap is zero
+ * throughout are E_FORMAT naming row, tap and token. */
+int capture_row(struct capture *c, struct hidden_row *out);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* extract.c - draft-extract: packed rows through the frozen target, states into shards.
+ *
+ *     packed rows -> feed -> capture (target) -> hidden_row -> hidden shards
+ *
+ * Two rows are under way: one is computed while the other is written.  Reading and
+ * computing happen in the stream's ordered first step, so the target runs one row at a
+ * time with all threads. */
+#include <string.h>
+
+#include "capture.h"
+#include "feed.h"
+#include "hash.h"
+#include "hidden.h"
+#include "num.h"
+#include "par.h"
+#include "safetensors.h"
+#include "taps.h"
+#include "tool.h"
+
+static struct {
+    const char *target, *output, *device, *taps, *aux, *part;
+    bool last;
+    int64_t from_row, memory;
+} cfg = {.output = "-",
+         .device = "cpu",
+         .taps = "",
+         .aux = "bf16",
+         .part = "0/1",
+         .memory = 2LL << 30};
+
+static const struct opt options[] = {
+    OPT_HEAD("target"),
+    OPT_TEXT('m', "target", &cfg.target, "DIR", "checkpoint of the target", 0),
+    OPT_TEXT('d', "device", &cfg.device, "DEV", "cpu or cuda:N", 0),
+    OPT_INT(0, "memory", &cfg.memory, "BYTES",
+            "working memory of a pass, 0 without bound; rows that take more are "
+            "computed in pieces",
+            0),
+    OPT_HEAD("states"),
+    OPT_TEXT(0, "taps", &cfg.taps, "LIST",
+             "layers to keep, as \"1,9,17\" from 0; five spread evenly by default", 0),
+    OPT_TEXT(0, "aux", &cfg.aux, "TYPE", "type of the kept states: bf16 or fp8", 0),
+    OPT_FLAG(0, "last", &cfg.last, "keep the last layer's state before the final norm",
+             0),
+    OPT_HEAD("rows"),
+    OPT_TEXT(0, "part", &cfg.part, "I/N", "only part I, from 0, of N parts", 0),
+    OPT_INT(0, "from-row", &cfg.from_row, "ROW", "start at this row", 0),
+    OPT_HEAD("output"),
+    OPT_TEXT('o', "output", &cfg.output, "DIR", "write shards to DIR, or - for stdout",
+             0),
+    TOOL_OPTIONS,
+    OPT_END};
+
+/* Everything a run holds; closed by close_all in any state. */
+struct extract {
+    struct tool *tool;
+    struct par *compute, *stream;
+    struct dev *dev;
+    struct feed feed;
+    struct taps taps;
+    struct target *target;
+    struct capture capture;
+    struct shard_writer *writer;
+    struct hidden_form form;
+    struct hidden_row row[2];
+    int part, parts;
+    int64_t rows, total; /* rows written; to write, 0 unknown */
+};
+
+/* ---- options ---- */
+
+static int check_options(struct extract *x)
+{
+    bool bf16 = strcmp(cfg.aux, "bf16") == 0;
+
+    if (!cfg.target)
+        return err_set(E_USAGE, "no target: -m DIR");
+    if (x->tool->inputs == 0)
+        return err_set(E_USAGE, "no packed shards to read");
+    if (!bf16 && strcmp(cfg.aux, "fp8") != 0)
+        return err_set(E_USAGE, "--aux %s: not bf16 or fp8", cfg.aux);
+    if (cfg.from_row < 0 || cfg.memory < 0)
+        return err_set(E_USAGE, "--from-row and --memory are not negative");
+    x->form.fp8 = !bf16;
+    x->form.last = cfg.last;
+    TRY(num_parse_part(cfg.part, &x->part, &x->parts));
+    if (x->parts > 1 && cfg.from_row > 0)
+        return err_set(E_USAGE, "--part and --from-row exclude each other");
+    return tool_not_terminal(cfg.output);
+}
+
+/* ---- setting up ---- */
+
+static int open_input(struct extract *x)
+{
+    TRY(feed_open(&x->feed, x->tool->input, x->tool->inputs, &tool_stop));
+    if (x->parts > 1)
+        TRY(feed_part(&x->feed, x->part, x->parts));
+    else if (cfg.from_row > 0)
+        TRY(feed_from(&x->feed, cfg.from_row));
+    x->total = x->feed.stop >= 0 ? x->feed.stop - x->feed.next : 0;
+    x->form.length = x->feed.length;
+    return 0;
+}
+
+/* identify reads what the shards' metadata say of the target, without its weights. */
+static int identify(struct extract *x, char digest[HASH_TEXT])
+{
+    struct target_config config;
+    struct st_model model = {0};
+    uint64_t value;
+
+    TRY(config_target(&config, cfg.target));
+    TRY(taps_parse(&x->taps, cfg.taps, config.layers));
+    x->form.taps = x->taps.n;
+    x->form.width = config.hidden;
+    TRY(st_model_open(&model, cfg.target));
+    int rc = st_model_digest(&model, &value);
+    st_model_close(&model);
+    if (rc == 0)
+        hash_text(digest, value);
+    return rc;
+}
+
+/* check_resumed compares the text of the last shard that is there with the input, and
+ * leaves the input behind it. */
+static int check_resumed(struct extract *x, int64_t next)
+{
+    const struct shard_view *there = shard_resumed(x->writer);
+    struct row old, now;
+
+    TRY(feed_from(&x->feed, next - there->rows));
+    for (int64_t i = 0; i < there->rows; i++) {
+        int rc = feed_next(&x->feed, &now);
+        if (rc < 0)
+            return rc;
+        TRY(row_view(&old, there, i));
+        size_t n = (size_t)old.text.length;
+        bool same = rc == 1 && now.text.length == old.text.length &&
+                    memcmp(old.text.ids, now.text.ids, n * sizeof(int32_t)) == 0 &&
+                    memcmp(old.text.mask, now.text.mask, n) == 0;
+        if (!same)
+            return err_set(E_CONFIG,
+                           "%s: row %lld is not that of the input: made from "
+                           "other text",
+                           there->name, (long long)(there->first_row + i));
+    }
+    return 0;
+}
+
+/* drain reads a stream to its end, so that its writer ends well, and compares its
+ * digest with that of the whole output; a folder's was compared before.  Returns 1. */
+static int drain(struct extract *x)
+{
+    struct shard_reader *there = NULL;
+    char digest[HASH_TEXT];
+    uint64_t value;
+    struct row row;
+    int rc;
+
+    if (x->feed.stop >= 0)
+        return 1;
+    while ((rc = feed_next(&x->feed, &row)) == 1)
+        ;
+    TRY(rc);
+    TRY(shard_digest(x->feed.reader, &value));
+    TRY(shard_open(&there, (char *const *)&cfg.output, 1));
+    const char *input = shard_meta(there, "input");
+    bool same = input && strcmp(input, hash_text(digest, value)) == 0;
+    shard_close(there);
+    return same ? 1
+                : err_set(E_CONFIG, "%s: complete, but made from another input",
+                          cfg.output);
+}
+
+/* open_output returns 1 when the output is there already; rows that are there are
+ * skipped in the input. */
+static int open_output(struct extract *x)
+{
+    char target[HASH_TEXT], opening[HASH_TEXT], input[HASH_TEXT];
+    uint64_t value = 0;
+    int64_t have = 0;
+
+    TRY(identify(x, target));
+    if (x->feed.stop >= 0)
+        TRY(shard_digest(x->feed.reader, &value));
+    const char *meta[] = {
+        "target",    target,       "opening", hash_text(opening, x->feed.opening),
+        "taps",      x->taps.text, "aux",     cfg.aux,
+        "last_side", "before"};
+    struct shard_options o = {
+        .name = "hidden",
+        .stage = "extract",
+        .part = x->part,
+        .parts = x->parts,
+        .meta = meta,
+        .metas = x->form.last ? 5 : 4,
+        .input = x->feed.stop >= 0 ? hash_text(input, value) : NULL,
+        .first_row = x->feed.next,
+    };
+    hidden_columns(&o, &x->form);
+    int rc = shard_create(&x->writer, cfg.output, &o, &have);
+    if (rc == 1)
+        return drain(x);
+    if (rc < 0 || have == 0)
+        return rc;
+    log_note(&x->tool->log, "going on after %lld rows", (long long)have);
+    x->rows = have;
+    return check_resumed(x, o.first_row + have);
+}
+
+static int open_target(struct extract *x)
+{
+    const struct taps *t = &x->taps;
+    int64_t last = cfg.last ? -1 : t->layer[t->n - 1];
+
+    TRY(par_open(&x->compute, (int)tool_common.threads));
+    TRY(par_open(&x->stream, par_threads(x->compute) > 1 ? 2 : 1));
+    TRY(dev_open(&x->dev, cfg.device, x->compute));
+    TRY(target_open(&x->target, x->dev, cfg.target, last, false));
+    for (int i = 0; i < 2; i++)
+        TRY(hidden_row_new(&x->row[i], &x->form));
+    return capture_open(&x->capture, x->target, x->dev, t, &x->form,
+                        (size_t)cfg.memory);
+}
+
+static void close_all(struct extract *x)
+{
+    shard_abandon(x->writer);
+    for (int i = 0; i < 2; i++)
+        hidden_row_free(&x->row[i]);
+    capture_close(&x->capture);
+    target_close(x->target);
+    dev_close(x->dev);
+    par_close(x->stream);
+    par_close(x->compute);
+    feed_close(&x->feed);
+}
+
+/* ---- the stream ---- */
+
+static int next_row(void *ctx, void *item)
+{
+    struct extract *x = ctx;
+    struct row row;
+
+    if (tool_stop)
+        return err_set(E_AGAIN, "stopped by a signal at row %lld",
+                       (long long)x->feed.next);
+    int rc = feed_next(&x->feed, &row);
+    if (rc < 1)
+        return rc;
+    if (row.text.length != x->form.length)
+        return err_set(E_FORMAT, "%s: rows of %lld tokens after rows of %lld",
+                       x->feed.view.name, (long long)row.text.length,
+                       (long long)x->form.length);
+    hidden_row_text(item, &row);
+    TRY(capture_row(&x->capture, item));
+    return 1;
+}
+
+static int pass_on(void *ctx, void *item, int worker)
+{
+    (void)ctx, (void)item, (void)worker;
+    return 0;
+}
+
+static int write_row(void *ctx, void *item)
+{
+    struct extract *x = ctx;
+
+    TRY(hidden_row_write(x->writer, item, &x->form));
+    x->rows++;
+    log_progress(&x->tool->log, x->rows * x->form.length, x->total * x->form.length,
+                 "tokens", NULL);
+    return 0;
+}
+
+static int run_rows(struct extract *x)
+{
+    static const struct par_stages stages = {next_row, pass_on, write_row};
+    void *item[2] = {&x->row[0], &x->row[1]};
+    char digest[HASH_TEXT];
+    uint64_t input;
+
+    TRY(par_stream(x->stream, &stages, x, item, 2));
+    TRY(shard_digest(x->feed.reader, &input));
+    TRY(shard_end_meta(x->writer, "input", hash_text(digest, input)));
+    int rc = shard_finish(x->writer);
+    x->writer = NULL;
+    return rc;
+}
+
+static int extract(struct tool *tool)
+{
+    struct extract x = {.tool = tool};
+    int rc;
+
+    TRY_GOTO(rc, check_options(&x), out);
+    TRY_GOTO(rc, open_input(&x), out);
+    TRY_GOTO(rc, open_output(&x), out);
+    if (rc == 1) {
+        log_note(&tool->log, "%s: complete, nothing to do", cfg.output);
+        rc = 0;
+        goto out;
+    }
+    TRY_GOTO(rc, open_target(&x), out);
+    TRY_GOTO(rc, run_rows(&x), out);
+    log_end(&tool->log, "%lld rows, %lld tokens", (long long)x.rows,
+            (long long)(x.rows * x.form.length));
+out:
+    close_all(&x);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct tool tool = {.about = {"draft-extract",
+                                  "keep a target's hidden states of packed rows",
+                                  "[options] -m TARGET -o DIR|- PACKED...|-"},
+                        .options = options};
+    int rc = tool_begin(&tool, argc, argv);
+    if (rc == 0)
+        rc = extract(&tool);
+    return tool_end(&tool, rc);
+}
