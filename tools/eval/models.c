@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* models.c - checkpoints by their digests. */
+#include "models.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "err.h"
+#include "file.h"
+#include "mem.h"
+#include "safetensors.h"
+
+/* digest fills `text`, and `trained_on` with the target that the files' metadata name,
+ * "" when none. */
+static int digest(char text[HASH_TEXT], char trained_on[HASH_TEXT], const char *dir)
+{
+    struct st_model m = {0};
+    uint64_t value;
+
+    TRY(st_model_open(&m, dir));
+    int rc = st_model_digest(&m, &value);
+    if (rc == 0)
+        hash_text(text, value);
+    const char *named = m.files > 0 ? st_meta(&m.file[0].header, "target") : NULL;
+    trained_on[0] = '\0';
+    if (named && strlen(named) < HASH_TEXT)
+        memcpy(trained_on, named, strlen(named) + 1);
+    st_model_close(&m);
+    return rc;
+}
+
+/* newest returns the checkpoint that RUN/latest names. */
+static int newest(char **out, const char *run, const char *latest)
+{
+    char *name;
+    size_t n;
+    int rc = 0;
+
+    TRY(file_read(latest, &name, &n));
+    name[strcspn(name, "\r\n")] = '\0';
+    if (!*name || strchr(name, '/') || strlen(name) > 64)
+        rc = err_set(E_FORMAT, "%s: not the name of a checkpoint", latest);
+    else if (!(*out = file_path(run, name)))
+        rc = E_MEMORY;
+    mem_free(name);
+    return rc;
+}
+
+static int find_drafter(struct models *m, const char *dir)
+{
+    char *latest = file_path(dir, "latest"), *config = file_path(dir, "config.json");
+    int rc = latest && config ? 0 : E_MEMORY;
+
+    if (rc == 0 && file_exists(latest) && !file_exists(config)) {
+        rc = newest(&m->drafter_dir, dir, latest);
+    } else if (rc == 0) {
+        m->drafter_dir = mem_text(dir);
+        rc = m->drafter_dir ? 0 : E_MEMORY;
+    }
+    mem_free(latest);
+    mem_free(config);
+    return rc;
+}
+
+int models_find(struct models *m, const char *target, const char *drafter)
+{
+    char trained_on[HASH_TEXT];
+
+    *m = (struct models){0};
+    TRY(digest(m->target, trained_on, target));
+    if (!drafter || !*drafter)
+        return 0;
+    TRY(find_drafter(m, drafter));
+    TRY(digest(m->drafter, trained_on, m->drafter_dir));
+    if (*trained_on && strcmp(trained_on, m->target) != 0)
+        return err_set(E_FORMAT, "%s: trained on target %s, %s is %s", m->drafter_dir,
+                       trained_on, target, m->target);
+    return 0;
+}
+
+void models_drop(struct models *m)
+{
+    mem_free(m->drafter_dir);
+    *m = (struct models){0};
+}
