@@ -1,0 +1,160 @@
+#!/usr/bin/env bats
+# tool_extract.bats - draft-extract as a program: same bytes whatever the way, and what
+# it refuses.
+
+setup_file() {
+    export target=tests/golden/target-qwen3/model
+    cd "$BATS_TEST_DIRNAME/.." || return 1
+    # Documents of ids from a linear congruence, 5 to 60 tokens.
+    awk 'BEGIN {
+        x = 7
+        for (d = 0; d < 30; d++) {
+            n = 5 + d * 37 % 56
+            printf "{\"input_ids\":["
+            for (i = 0; i < n; i++) {
+                x = (x * 1103 + 12345) % 65536
+                printf "%s%d", i ? "," : "", x % 512
+            }
+            print "]}"
+        }
+    }' >"$BATS_FILE_TMPDIR/text.jsonl"
+    "$BIN/draft-pack" -q --length 128 -o "$BATS_FILE_TMPDIR/packed" \
+        "$BATS_FILE_TMPDIR/text.jsonl"
+    "$BIN/draft-extract" -q -m "$target" --taps 0,2 -o "$BATS_FILE_TMPDIR/hidden" \
+        "$BATS_FILE_TMPDIR/packed"
+}
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/.." || return 1
+    packed=$BATS_FILE_TMPDIR/packed hidden=$BATS_FILE_TMPDIR/hidden
+    tmp=$BATS_TEST_TMPDIR
+}
+
+extract() { "$BIN/draft-extract" -m "$target" --taps 0,2 "$@"; }
+
+same() { diff -r "$hidden" "$1"; }
+
+@test "threads and pieces do not matter" {
+    extract -q -j 1 -o "$tmp/one" "$packed"
+    same "$tmp/one"
+    extract -q -j 3 -o "$tmp/three" "$packed"
+    same "$tmp/three"
+    extract -q --memory 250KiB -o "$tmp/pieces" "$packed"
+    same "$tmp/pieces"
+    run extract --memory 10K -o "$tmp/none" "$packed"
+    [ "$status" = 78 ]
+    [[ $output == *"a row of 128 tokens takes"* ]]
+}
+
+@test "a pipe gives the bytes of a folder" {
+    cat "$packed"/packed-*.safetensors | extract -q -o - - >"$tmp/stream"
+    cat "$hidden"/hidden-*.safetensors | cmp - "$tmp/stream"
+    cat "$packed"/packed-*.safetensors | extract -q -o "$tmp/folder" -
+    same "$tmp/folder"
+}
+
+@test "a complete folder is left alone, another input is refused" {
+    cp -r "$hidden" "$tmp/there"
+    run extract -o "$tmp/there" "$packed"
+    [ "$status" = 0 ]
+    [[ $output == *"nothing to do"* ]]
+    cat "$packed"/packed-*.safetensors >"$tmp/stream"
+    run extract -o "$tmp/there" - <"$tmp/stream"
+    [ "$status" = 0 ]
+    [[ $output == *"nothing to do"* ]]
+    same "$tmp/there"
+    run "$BIN/draft-extract" -m "$target" --taps 0,1 -o "$tmp/there" "$packed"
+    [ "$status" = 78 ]
+    [[ $output == *"taps"* ]]
+    head -n 20 "$BATS_FILE_TMPDIR/text.jsonl" >"$tmp/less.jsonl"
+    "$BIN/draft-pack" -q --length 128 -o "$tmp/less" "$tmp/less.jsonl"
+    run extract -o "$tmp/there" "$tmp/less"
+    [ "$status" = 78 ]
+    same "$tmp/there"
+}
+
+@test "an interrupted run is gone on with" {
+    cp -r "$hidden" "$tmp/there"
+    rm "$tmp/there/hidden-end.safetensors"
+    extract -q -o "$tmp/there" "$packed"
+    same "$tmp/there"
+    : >"$tmp/there/hidden-00000.safetensors.tmp"
+    rm "$tmp/there"/hidden-*.safetensors
+    extract -q -o "$tmp/there" "$packed"
+    same "$tmp/there"
+}
+
+@test "parts together are the whole" {
+    for i in 2 0 1; do extract -q --part $i/3 -o "$tmp/parts" "$packed"; done
+    [ "$(find "$tmp/parts" -name '*-end.safetensors' | wc -l)" = 3 ]
+    # The bytes of aux, wherever their shards begin.
+    aux() {
+        for f in "$1"/*-[0-9]*.safetensors; do
+            case $f in *-end*) continue ;; esac
+            n=$(od -An -tu8 -N8 "$f")
+            at=$(head -c $((8 + n)) "$f" | grep -ao '"aux":{[^}]*}' |
+                grep -o '\[[0-9]*,[0-9]*\]' | tail -1 | tr -d '[]')
+            tail -c +$((9 + n + ${at%,*})) "$f" | head -c $((${at#*,} - ${at%,*}))
+        done
+    }
+    aux "$hidden" >"$tmp/whole.aux"
+    aux "$tmp/parts" | cmp - "$tmp/whole.aux"
+    [ -s "$tmp/whole.aux" ]
+}
+
+@test "from-row starts behind the rows before it" {
+    extract -q --from-row 2 -o "$tmp/late" "$packed"
+    cat "$packed"/packed-*.safetensors | extract -q --from-row 2 -o - - >"$tmp/stream"
+    cat "$tmp/late"/hidden-*.safetensors | cmp - "$tmp/stream"
+    grep -aq '"first_row":"2"' "$tmp/stream"
+    run extract --from-row 1000 -o "$tmp/none" "$packed"
+    [ "$status" = 78 ]
+}
+
+@test "fp8 and last add their columns" {
+    extract -q --aux fp8 --last -o "$tmp/more" "$packed"
+    head -c 4096 "$tmp/more/hidden-00000.safetensors" >"$tmp/header"
+    grep -aq '"aux":{"dtype":"F8_E4M3"' "$tmp/header"
+    grep -aq '"aux_scale":{"dtype":"F32"' "$tmp/header"
+    grep -aq '"last":{"dtype":"BF16"' "$tmp/header"
+    grep -aq '"last_side":"before"' "$tmp/header"
+}
+
+@test "an id beyond the vocabulary ends with 65 and names the row" {
+    echo '{"input_ids":[3,4,512,5]}' >"$tmp/bad.jsonl"
+    "$BIN/draft-pack" -q --length 128 -o "$tmp/bad" "$tmp/bad.jsonl"
+    run extract -o "$tmp/none" "$tmp/bad"
+    [ "$status" = 65 ]
+    [[ $output == *"row 0: token 2: id 512 of a vocabulary of 512"* ]]
+    [ ! -e "$tmp/none/hidden-end.safetensors" ]
+}
+
+@test "wrong calls end with 64, what does not fit with 78" {
+    expect() { # STATUS TEXT ARGUMENTS
+        local want=$1 text=$2
+        shift 2
+        run "$BIN/draft-extract" "$@" </dev/null
+        [ "$status" = "$want" ]
+        [[ $output == *"$text"* ]]
+    }
+    expect 64 "no target" -o "$tmp/x" "$packed"
+    expect 64 "no packed" -m "$target" -o "$tmp/x"
+    expect 64 "taps" -m "$target" --taps 0,x -o "$tmp/x" "$packed"
+    expect 78 "taps" -m "$target" --taps 2,0 -o "$tmp/x" "$packed"
+    expect 78 "last" -m "$target" --taps 0,3 -o "$tmp/x" "$packed"
+    expect 78 "taps" -m "$target" -o "$tmp/x" "$packed"
+    expect 64 "--aux" -m "$target" --taps 0,2 --aux f16 -o "$tmp/x" "$packed"
+    expect 64 "exclude" -m "$target" --taps 0,2 --part 0/2 --from-row 1 -o "$tmp/x" "$packed"
+    expect 65 "hidden states already" -m "$target" --taps 0,2 -o "$tmp/x" "$hidden"
+    expect 66 "nowhere" -m "$target" --taps 0,2 -o "$tmp/x" "$tmp/nowhere"
+    cat "$packed"/packed-*.safetensors >"$tmp/stream"
+    run extract --part 0/2 -o "$tmp/x" - <"$tmp/stream"
+    [ "$status" = 64 ]
+    [ ! -e "$tmp/x/hidden-end.safetensors" ]
+}
+
+@test "a reader that leaves ends the writer with 74" {
+    run bash -c "'$BIN/draft-extract' -m $target --taps 0,2 -o - '$packed' | true
+        exit \${PIPESTATUS[0]}"
+    [ "$status" = 74 ]
+}
