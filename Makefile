@@ -100,6 +100,14 @@ test-mutants: tests
 	@$(mutants)
 bench: all $(BENCH:%=$B/bench/%)
 	@scripts/bench.sh $B
+# Every durable step of every stage fails once; a sample of it is part of `make test`.
+$B/faults.so: tests/faults.c Makefile
+	$(call Q,CC)mkdir -p $(@D); $(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $<
+test-faults: all $B/faults.so
+	@scripts/faults.sh $B 1
+RECIPE ?= recipes/demo.env
+pipeline: all
+	@BIN=$B/bin ./pipeline.sh $(RECIPE)
 lint:
 	@scripts/lint.sh
 format:
