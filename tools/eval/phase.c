@@ -13,7 +13,7 @@
 int lanes_open(struct lanes *l, struct par *par, int64_t most, const char *device,
                struct target *target, const struct drafter *drafter, int64_t capacity)
 {
-    int threads = par_threads(par);
+    int threads = strcmp(device, "cpu") == 0 ? par_threads(par) : 1;
     int n = most < threads ? (int)most : threads, rc = 0;
 
     *l = (struct lanes){.par = n > 1 ? par : NULL};

@@ -18,8 +18,8 @@ struct lanes {
     int n;
 };
 
-/* lanes_open opens one lane a thread of `par`, never more than `most`; a single lane
- * uses all threads itself. */
+/* lanes_open opens one lane a thread of `par` on the CPU, one on a GPU, and never more
+ * than `most`; a single lane uses all threads itself. */
 int lanes_open(struct lanes *l, struct par *par, int64_t most, const char *device,
                struct target *target, const struct drafter *drafter, int64_t capacity);
 void lanes_close(struct lanes *l);
