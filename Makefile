@@ -56,6 +56,7 @@ endif
 TESTS := $(basename $(notdir $(wildcard tests/test_*.c)))
 KIT   := $(wildcard tests/kit*.c)
 BENCH := $(basename $(notdir $(wildcard bench/bench_*.c)))
+FUZZ  := $(basename $(notdir $(wildcard tests/fuzz_*.c)))
 
 all: $(TOOLS:%=$B/bin/draft-%)
 
@@ -75,6 +76,9 @@ $B/tests/test_grad%: $B/f64/tests/test_grad%.c.o $B/kit.a $B/f64.a $B/lib.a
 $B/tests/%: $B/tests/%.c.o $B/kit.a $B/parts.a $B/lib.a
 	$(link)
 $B/bench/%: $B/bench/%.c.o $B/kit.a $B/parts.a $B/lib.a
+	$(link)
+$B/fuzz/%: LDFLAGS += $(if $(filter %seeds,$@),,-fsanitize=fuzzer)
+$B/fuzz/%: $B/tests/%.c.o $B/parts.a $B/lib.a
 	$(link)
 # These goals first install what a bare machine lacks; a plain `make` only builds.
 deps := $(if $(filter test pipeline,$(MAKECMDGOALS)),deps)
@@ -108,6 +112,9 @@ test-faults: all $B/faults.so
 RECIPE ?= recipes/demo.env
 pipeline: all
 	@BIN=$B/bin ./pipeline.sh $(RECIPE)
+fuzz:
+	@scripts/fuzz.sh $(BUILD) $(or $(FUZZ_TIME),60) $(TEST)
+fuzz-targets: $(FUZZ:%=$B/fuzz/%)
 lint:
 	@scripts/lint.sh
 format:
@@ -117,4 +124,4 @@ help:
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all deps test tests test-mutants bench lint format help
+.PHONY: all deps test tests test-mutants bench fuzz fuzz-targets lint format help

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* fuzz_seeds.c - writes the inputs that fuzzing starts from: fuzz_seeds DIR.
+ *
+ * DIR/fuzz_safetensors gets a file with every type, DIR/fuzz_shard a shard, streams of
+ * one and two runs, and names; each of the latter behind a byte that says whether
+ * checksums are repaired (see fuzz_shard.c). */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "mem.h"
+#include "shard.h"
+
+static void add_rows(struct shard_writer *w, int rows)
+{
+    for (int i = 0; i < rows; i++) {
+        void *at[SHARD_COLUMNS];
+        int64_t entry[1] = {i};
+        if (shard_row(w, at) < 0 || shard_fixed(w, 1, entry, 1) < 0)
+            bug("%s", err_text());
+        memcpy(at[0], "\1\2\3\4\5\6\7\10", 8);
+    }
+}
+
+static int write_run(const char *dir, int part, int parts, int rows)
+{
+    struct shard_options o = {
+        .name = "s",
+        .stage = "t",
+        .part = part,
+        .parts = parts,
+        .column = {{.name = "a", .type = ST_I32, .rank = 1, .dim = {2}},
+                   {.name = "b", .type = ST_I64, .fixed = true}},
+        .columns = 2,
+        .rows_per_shard = 2};
+    struct shard_writer *w;
+    int64_t have;
+    TRY(shard_create(&w, dir, &o, &have));
+    if (!w)
+        return 0;
+    add_rows(w, rows);
+    return shard_finish(w);
+}
+
+/* A stream of runs in a file, behind the byte '0' or '1'. */
+static int write_stream(const char *dir, const char *name, char repair, int parts)
+{
+    int rc = 0;
+    char *path = file_path(dir, name);
+    int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
+    if (fd < 0)
+        return err_set(E_IO, "cannot write %s", name);
+    rc = file_put(fd, &repair, 1, path);
+    dup2(fd, STDOUT_FILENO);
+    for (int i = 0; i < parts && rc == 0; i++)
+        rc = write_run("-", i, parts, 3);
+    close(fd);
+    mem_free(path);
+    return rc;
+}
+
+static int write_types(const char *dir)
+{
+    struct st_tensor t[ST_BOOL + 1] = {{0}};
+    const char *const meta[] = {"k", "v"};
+    struct buf b = {0};
+    int n = 0;
+    for (size_t size = 8; size > 0; size /= 2)
+        for (int i = ST_U8; i <= ST_BOOL; i++)
+            if (st_type_size((enum st_type)i) == size)
+                t[n++] = (struct st_tensor){
+                    .name = (char *)(uintptr_t)st_type_name((enum st_type)i),
+                    .type = (enum st_type)i,
+                    .rank = n % 4,
+                    .dim = {1, 2, 1}};
+    TRY(st_header_write(&b, t, n, meta, 1, 8));
+    buf_fill(&b, 'x', t[n - 1].end);
+    char *path = file_path(dir, "types");
+    int rc = path ? file_write(path, b.p, b.len) : E_MEMORY;
+    mem_free(path);
+    buf_drop(&b);
+    return rc;
+}
+
+static int write_seeds(const char *dir)
+{
+    char *st = file_path(dir, "fuzz_safetensors"), *sh = file_path(dir, "fuzz_shard");
+    int rc = st && sh ? 0 : E_MEMORY;
+    TRY_GOTO(rc, rc, out);
+    TRY_GOTO(rc, file_make_dirs(st), out);
+    TRY_GOTO(rc, file_make_dirs(sh), out);
+    TRY_GOTO(rc, write_types(st), out);
+    TRY_GOTO(rc, write_run(st, 0, 1, 1), out);
+    TRY_GOTO(rc, write_stream(sh, "plain", '0', 1), out);
+    TRY_GOTO(rc, write_stream(sh, "repaired", '1', 1), out);
+    TRY_GOTO(rc, write_stream(sh, "parts", '1', 2), out);
+    char *name = file_path(sh, "name");
+    rc = name ? file_write(name, "0s-1-of-2-00003.safetensors", 27) : E_MEMORY;
+    mem_free(name);
+out:
+    mem_free(st);
+    mem_free(sh);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 || write_seeds(argv[1]) < 0) {
+        fprintf(stderr, "fuzz_seeds: %s\n",
+                argc == 2 ? err_text() : "one folder, please");
+        return 1;
+    }
+    return 0;
+}
