@@ -143,3 +143,100 @@ void kit_cat(const char *to, const char *from)
     close(fd);
     mem_free(p);
 }
+
+/* ---- runs as of pack and extract ---- */
+
+enum { S = 8, DOCS = 5, TAPS = 2, WIDTH = 2 };
+
+static const struct {
+    int32_t ids[S];
+    uint8_t mask[S];
+    int32_t doc[S]; // index into `source` below
+} texts[3] = {
+    {{0, 1, 2, 3, 4, 5, 7, 0}, {0, 0, 1, 1, 0, 1, 1, 0}, {0, 0, 0, 0, 1, 1, 1, -1}},
+    {{6, 6, 6, 6, 6, 6, 6, 6}, {0, 1, 1, 1, 1, 1, 1, 1}, {2, 2, 2, 2, 2, 2, 2, 2}},
+    {{0, 2, 0, 2, 0, 0, 0, 0}, {0, 1, 0, 1, 0, 0, 0, 0}, {3, 3, 4, 4, -1, -1, -1, -1}},
+};
+static const int64_t source[DOCS][3] = {
+    {0, 5, 0}, {1, 0, 3}, {1, 7, 0}, {0, 6, 0}, {0, 6, 2}};
+
+static struct shard_options packed_options(void)
+{
+    static const char *const meta[] = {
+        "options", "length=8 seed=1", "files",
+        "[{\"name\":\"a.jsonl\",\"size\":100,\"xxh3\":\"0000000000000001\"},"
+        "{\"name\":\"b.jsonl\",\"size\":200,\"xxh3\":\"0000000000000002\"}]"};
+    return (struct shard_options){
+        .name = "packed",
+        .stage = "pack",
+        .parts = 1,
+        .column =
+            {{.name = "input_ids", .type = ST_I32, .rank = 1, .dim = {S}},
+             {.name = "loss_mask", .type = ST_U8, .rank = 1, .dim = {S}},
+             {.name = "doc_ids", .type = ST_I32, .rank = 1, .dim = {S}},
+             {.name = "source", .type = ST_I64, .rank = 1, .dim = {3}, .fixed = true}},
+        .columns = 4,
+        .meta = meta,
+        .metas = 2,
+        .rows_per_shard = 2};
+}
+
+/* Fills a row's text; its documents are numbered within the shard. */
+static void put_text(struct shard_writer *w, void *at[], int row)
+{
+    int32_t *doc = at[2];
+    int last = -1;
+    int64_t entry = -1;
+    memcpy(at[0], texts[row].ids, sizeof texts[row].ids);
+    memcpy(at[1], texts[row].mask, S);
+    for (int i = 0; i < S; i++) {
+        int d = texts[row].doc[i];
+        if (d >= 0 && d != last)
+            entry = shard_fixed(w, 3, source[d], 1);
+        doc[i] = d < 0 ? -1 : (int32_t)entry;
+        last = d;
+    }
+}
+
+void kit_packed_write(const char *dir)
+{
+    struct shard_options o = packed_options();
+    struct shard_writer *w;
+    void *at[SHARD_COLUMNS];
+    int64_t have;
+    kit_ok(shard_create(&w, dir, &o, &have));
+    for (int row = 0; row < 3; row++) {
+        kit_ok(shard_row(w, at));
+        put_text(w, at, row);
+    }
+    kit_ok(shard_finish(w));
+}
+
+void kit_hidden_write(const char *dir, int spoil, uint16_t value)
+{
+    static const char *const meta[] = {
+        "target", "00000000000000aa", "taps", "1,3", "aux", "bf16"};
+    struct shard_options o = packed_options();
+    struct shard_writer *w;
+    void *at[SHARD_COLUMNS];
+    int64_t have;
+    o.name = "hidden";
+    o.stage = "extract";
+    o.column[o.columns++] = (struct shard_column){
+        .name = "aux", .type = ST_BF16, .rank = 2, .dim = {S, TAPS * WIDTH}};
+    o.meta = meta;
+    o.metas = 3;
+    o.rows_per_shard = 1;
+    kit_ok(shard_create(&w, dir, &o, &have));
+    for (int row = 0; row < 2; row++) {
+        kit_ok(shard_row(w, at));
+        put_text(w, at, row);
+        uint16_t *aux = at[4];
+        for (int i = 0; i < S * TAPS * WIDTH; i++)
+            aux[i] = i % 4 < 2 ? 0x4000 : 0x4040; // 2 in the first tap, 3 in the second
+        if (row == 1 && spoil >= 0)
+            aux[spoil] = value;
+    }
+    kit_ok(shard_end_meta(w, "input", "00000000000000bb"));
+    kit_ok(shard_finish(w));
+}

@@ -27,6 +27,13 @@ void kit_run_check(const struct shard_view *v, int64_t first);
  * what the last shard_next (or shard_open) returned; *rows counts them. */
 int kit_run_read(char *const *path, int paths, int64_t first, int64_t *rows);
 
+/* kit_packed_write and kit_hidden_write make runs like those of draft-pack (3 rows of 8
+ * tokens, two shards) and draft-extract (2 rows of them, taps 1 and 3 of width 2),
+ * whose bytes are kept in tests/golden/shards.  `spoil` changes one bf16 number of row
+ * 1: -1 leaves all as they are. */
+void kit_packed_write(const char *dir);
+void kit_hidden_write(const char *dir, int spoil, uint16_t value);
+
 /* kit_cat appends a file's bytes to another. */
 void kit_cat(const char *to, const char *from);
 
