@@ -4,10 +4,10 @@
  * Work is done when a call returns, so sync has nothing to wait for.  Blocks of a huge
  * page or more are aligned to one and advised to use them: matrix products walk many
  * rows at once and would otherwise miss in the TLB. */
-#include "cpu.h"
+#include "matmul.h"
 
 #include "err.h"
-#include "tile.h"
+#include "mem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +24,26 @@ static int cpu_open(struct dev *d, int index)
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
         !__builtin_cpu_supports("bmi2"))
         return err_set(E_CONFIG, "this processor lacks AVX2, FMA or BMI2 (x86-64-v3)");
+    struct matmul *m = mem_zero(1, sizeof *m);
+    if (!m)
+        return E_MEMORY;
+    m->tiles = __builtin_cpu_supports("avx512f") ? &tile_avx512 : &tile_avx2;
+    m->room = mem_alloc(matmul_room(par_threads(d->par)));
+    if (!m->room) {
+        mem_free(m);
+        return E_MEMORY;
+    }
+    d->state = m;
     d->act = DT_REAL;
-    d->state = (void *)(__builtin_cpu_supports("avx512f") ? &tile_avx512 : &tile_avx2);
     return 0;
 }
 
 static void cpu_close(struct dev *d)
 {
+    struct matmul *m = d->state;
     free(d->scratch);
+    mem_free(m->room);
+    mem_free(m);
 }
 
 static void *cpu_alloc(struct dev *d, size_t bytes)

@@ -2,7 +2,7 @@
 /* panel.h - the right operand of a product, B [depth][cols], and its panels.
  *
  * Whatever its type and layout in memory, a tile reads it as panels of 16 columns,
- * [steps][16] reals each, columns past the last one zero. */
+ * [steps][16], columns past the last one zero. */
 #ifndef PANEL_H
 #define PANEL_H
 
@@ -21,10 +21,12 @@ struct panel_from {
     int64_t stride, depth, cols;
 };
 
-/* panel_get returns `panels` panels of steps [p, p + n) from column j, a multiple of
- * PANEL; *apart is the distance from one to the next.  They are in `room`, [panels][n]
- * [PANEL] reals, or in place where B holds them as they are. */
-const real *panel_get(const struct panel_from *b, int64_t p, int64_t n, int64_t j,
-                      int panels, real *room, int64_t *apart);
+/* panel_get sets t->b, b_apart and b_bf16 to t->panels panels of steps [p, p +
+ * t->depth) from column j, a multiple of PANEL: in place where B holds what a tile can
+ * read, else as reals in `room`, [panels][steps][PANEL].  Packed bf16 stays in place
+ * only for `once`: to a few rows it is widened as it is read, which costs a tile with
+ * many rows a sixth of its speed. */
+void panel_get(struct tile *t, const struct panel_from *b, int64_t p, int64_t j,
+               real *room, bool once);
 
 #endif

@@ -24,8 +24,9 @@ struct tile {
     int64_t ldc;
     const real *a; /* element (row r, step p) is a[r * a_row + p * a_step] */
     int64_t a_row, a_step;
-    const real *b; /* [depth][PANEL]; the second panel is b_panel further */
-    int64_t b_panel;
+    const void *b; /* [depth][PANEL]; the second panel is b_apart elements further */
+    int64_t b_apart;
+    bool b_bf16; /* b holds bf16, else reals */
     int64_t depth;
     int rows, panels; /* 1 .. the set's rows, 1 .. TILE_PANELS */
     bool add;         /* chains start from c, else from 0 */
@@ -33,7 +34,7 @@ struct tile {
 
 struct tile_set {
     const char *name;
-    int rows; /* how many a tile may have: at most TILE_ROWS */
+    int rows; /* how many a tile may have: TILE_ROWS or a divisor of it */
     void (*run)(const struct tile *t);
 };
 

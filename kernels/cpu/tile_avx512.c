@@ -36,14 +36,24 @@ TILE_INLINE vec vec_fma(vec a, vec b, vec c)
                     : _mm512_fmadd_pd)(a, b, c);
 }
 
+TILE_INLINE vec vec_bf16(const uint16_t *p)
+{
+    if (sizeof(real) == sizeof(float)) {
+        __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i_u *)p));
+        return (vec)_mm512_slli_epi32(wide, 16);
+    }
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)p));
+    return (vec)_mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
+}
+
 #include "tile_loop.h"
 
 #define CASE(n)                                                                        \
     case n:                                                                            \
-        tile_loop(t, n, panels);                                                       \
+        tile_loop(t, n, panels, bf16);                                                 \
         break
 
-TILE_INLINE void run_rows(const struct tile *t, const int panels)
+TILE_INLINE void run_rows(const struct tile *t, const int panels, const bool bf16)
 {
     switch (t->rows) {
         CASE(1);
@@ -63,10 +73,14 @@ TILE_INLINE void run_rows(const struct tile *t, const int panels)
 
 static WIDE void run(const struct tile *t)
 {
-    if (t->panels == 2)
-        run_rows(t, 2);
+    if (t->panels == 2 && t->b_bf16)
+        run_rows(t, 2, true);
+    else if (t->panels == 2)
+        run_rows(t, 2, false);
+    else if (t->b_bf16)
+        run_rows(t, 1, true);
     else
-        run_rows(t, 1);
+        run_rows(t, 1, false);
 }
 
 const struct tile_set tile_avx512 = {.name = "avx512", .rows = 12, .run = run};
