@@ -184,15 +184,20 @@ START_TEST(puts_an_interruption_right)
     set_up(&b);
     save(&b, 10);
     save(&b, 20);
-    /* Killed between the rename and RUN/latest, and while writing the next. */
+    /* Killed between the rename and RUN/latest, before older ones went, and while
+     * writing the next. */
+    kit_ok(rename(kit_path("%s/step-00000010", b.run), kit_path("%s/hold", b.run)));
+    save(&b, 30);
+    kit_ok(rename(kit_path("%s/hold", b.run), kit_path("%s/step-00000010", b.run)));
     kit_write_text(kit_path("%s/latest", b.run), "step-00000010\n");
-    kit_ok(file_make_dirs(kit_path("%s/step-00000030.tmp", b.run)));
-    kit_write_text(kit_path("%s/step-00000030.tmp/model.safetensors", b.run), "half");
+    kit_ok(file_make_dirs(kit_path("%s/step-00000040.tmp", b.run)));
+    kit_write_text(kit_path("%s/step-00000040.tmp/model.safetensors", b.run), "half");
     kit_ok(ckpt_open(&b.ckpt));
-    ck_assert_int_eq(b.ckpt.step, 20);
-    ck_assert(!has(&b, "step-00000030.tmp"));
+    ck_assert_int_eq(b.ckpt.step, 30);
+    ck_assert(!has(&b, "step-00000040.tmp"));
+    ck_assert(!has(&b, "step-00000010") && has(&b, "step-00000020"));
     char *latest = kit_read(kit_path("%s/latest", b.run), &n);
-    ck_assert_str_eq(latest, "step-00000020\n");
+    ck_assert_str_eq(latest, "step-00000030\n");
     mem_free(latest);
     tear_down(&b);
 }

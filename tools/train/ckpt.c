@@ -221,7 +221,9 @@ int ckpt_open(struct ckpt *c)
         return rc;
     rc = check_run(c, &f);
     st_close(&f);
-    return rc < 0 ? rc : name_latest(c);
+    TRY(rc);
+    TRY(name_latest(c));
+    return rotate(c);
 }
 
 int ckpt_load(const struct ckpt *c, struct optimizer *o)
