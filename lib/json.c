@@ -161,7 +161,7 @@ int json_to_text(const struct json *v, const char **out)
     return 0;
 }
 
-static int to_bool(const struct json *v, bool *out)
+int json_to_bool(const struct json *v, bool *out)
 {
     if (!has_type(v, JSON_TRUE) && !has_type(v, JSON_FALSE))
         return unexpected(v, "true or false");
@@ -198,7 +198,7 @@ int json_need_bool(const struct json *obj, const char *key, bool *out)
 {
     const struct json *v;
     TRY(need(obj, key, &v));
-    return about_key(to_bool(v, out), key);
+    return about_key(json_to_bool(v, out), key);
 }
 
 int json_need_text(const struct json *obj, const char *key, const char **out)
@@ -272,10 +272,10 @@ bool json_each(const struct json *obj, void **iter, const char **key,
 
 /* ---- writing ---- */
 
-/* The length of the UTF-8 sequence at s, 0 when it is not one (RFC 3629: no overlong
- * forms, no surrogates, nothing above U+10FFFF). */
-static int utf8_length(const unsigned char *s)
+/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
+int json_utf8_length(const char *text)
 {
+    const unsigned char *s = (const unsigned char *)text;
     int n = s[0] < 0x80   ? 1
             : s[0] < 0xc2 ? 0
             : s[0] < 0xe0 ? 2
@@ -293,12 +293,11 @@ static int utf8_length(const unsigned char *s)
 
 bool json_utf8(const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    while (*s) {
-        int n = utf8_length(s);
+    while (*text) {
+        int n = json_utf8_length(text);
         if (n == 0)
             return false;
-        s += n;
+        text += n;
     }
     return true;
 }
@@ -308,7 +307,7 @@ static void quote(struct buf *to, const char *text)
 {
     buf_addc(to, '"');
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        int n = utf8_length(s);
+        int n = json_utf8_length((const char *)s);
         if (n == 0)
             buf_adds(to, "\xef\xbf\xbd");
         else if (*s == '"' || *s == '\\')

@@ -44,6 +44,7 @@ int json_have_text(const struct json *obj, const char *key, const char **out);
 /* Values without a key, for arrays.  E_FORMAT on another type. */
 int json_to_int(const struct json *v, int64_t *out);
 int json_to_real(const struct json *v, double *out);
+int json_to_bool(const struct json *v, bool *out);
 int json_to_text(const struct json *v, const char **out);
 
 /* json_each walks an object's keys in file order: start with *iter = NULL; false ends.
@@ -51,8 +52,11 @@ int json_to_text(const struct json *v, const char **out);
 bool json_each(const struct json *obj, void **iter, const char **key,
                const struct json **value);
 
-/* json_utf8: is a text valid UTF-8, so that it is written as it is? */
+/* json_utf8: is a text valid UTF-8, so that it is written as it is?
+ * json_utf8_length is the length of the valid sequence that begins at s, or 0; it looks
+ * no further than the first byte that does not fit. */
 bool json_utf8(const char *text);
+int json_utf8_length(const char *s);
 
 /* Writing: json_open_object / json_open_array nest, keys are written where they are
  * given, in the order of the calls; commas and escapes are json's business.  `key` is

@@ -30,7 +30,7 @@ int kit_run(Suite *s);
 /* kit_tmp_dir makes a new, empty folder; the text lives until the test ends. */
 const char *kit_tmp_dir(void);
 
-/* kit_path formats a path; one of eight buffers used in turn. */
+/* kit_path formats a path; one of 64 buffers used in turn. */
 const char *kit_path(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Whole files; what kit_read returns is freed with mem_free. */

@@ -1,0 +1,239 @@
+#!/usr/bin/env bats
+# draft-pack: the same bytes whatever the threads, the way in and the interruptions.
+
+setup() {
+    bats_require_minimum_version 1.5.0
+    cd "$BATS_TEST_TMPDIR"
+    pack=$BIN/draft-pack
+    mkdir in
+    # 400 documents of 1 .. 60 tokens in three files, one of them compressed
+    awk 'BEGIN {
+        for (i = 0; i < 400; i++) {
+            n = 1 + (i * 37) % 60; ids = ""; mask = ""
+            for (t = 0; t < n; t++) {
+                ids = ids (t ? "," : "") (i * 7 + t * 3) % 500
+                mask = mask (t ? "," : "") (t * 3 >= n)
+            }
+            printf "{\"input_ids\":[%s],\"loss_mask\":[%s]}\n", ids, mask >("in/" int(i / 150) ".jsonl")
+        }
+    }'
+    zstd -q --rm in/1.jsonl
+    o=(--length 64 --vocab 500 --window 100 --seed 3 -q)
+}
+
+same() { diff -r "$1" "$2" >&2; }
+
+count() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "${2:-report}" | head -1; }
+
+@test "packs, reports, and does nothing the second time" {
+    run -0 "$pack" in -o out --length 64 --vocab 500 --report report
+    [[ $output == *"training: "*" rows of 64 tokens, 9"*" % full"* ]]
+    [ "$(count records)" = 400 ]
+    [ "$(count documents)" -le 400 ]
+    [ "$(count rejected)" = 0 ]
+    [ -f out/packed-00000.safetensors ] && [ -f out/packed-end.safetensors ]
+    cp -r out before
+    run -0 "$pack" in -o out --length 64 --vocab 500 --report report
+    [[ $output == *"nothing to do: out is whole"* ]]
+    same out before
+}
+
+@test "any number of threads, folder and pipe: the same bytes" {
+    "$pack" in -o one -j 1 "${o[@]}"
+    for j in 2 5; do
+        "$pack" in -o "j$j" -j $j "${o[@]}"
+        same one j$j
+    done
+    "$pack" in "${o[@]}" | cmp - <(cat one/packed-*.safetensors)
+    "$pack" in/ -o slash "${o[@]}"
+    same one slash
+}
+
+@test "the folder's files in order are the same rows" {
+    "$pack" in -o one "${o[@]}"
+    "$pack" in/0.jsonl in/1.jsonl.zst in/2.jsonl -o three "${o[@]}"
+    same one three
+    mkdir -p deep/sub
+    cp in/0.jsonl deep/a.jsonl
+    cp in/1.jsonl.zst deep/sub/b.jsonl.zst
+    cp in/2.jsonl deep/z.jsonl
+    touch deep/README.md deep/.hidden.jsonl deep/x.jsonl.tmp
+    run -0 "$pack" deep -o other --length 64 --vocab 500 --window 100 --seed 3
+    [[ $output == *"1 files of other names were not read"* ]]
+    # other names in the header, the same tensors
+    cmp <(tail -c 20000 one/packed-00000.safetensors) <(tail -c 20000 other/packed-00000.safetensors)
+}
+
+@test "stdin: plain or zstd, and compared when there is a run already" {
+    cat in/0.jsonl >all
+    zstd -dcq in/1.jsonl.zst >>all
+    cat in/2.jsonl >>all
+    "$pack" - -o plain "${o[@]}" <all
+    zstd -cq all | "$pack" - -o zst "${o[@]}"
+    cmp <(tail -c 20000 plain/packed-00000.safetensors) <(tail -c 20000 zst/packed-00000.safetensors)
+    run -0 "$pack" - -o plain --length 64 --vocab 500 --window 100 --seed 3 <all
+    [[ $output == *"nothing to do"* ]]
+    run -78 "$pack" - -o plain "${o[@]}" <in/0.jsonl
+    [[ $output == *"was packed from other input"* ]]
+    run -64 "$pack" - - -o x <all
+}
+
+@test "options that change the content are kept apart" {
+    "$pack" in -o out "${o[@]}"
+    for other in "--seed 4" "--window 50" "--length 32" "--block 3" "--min-supervised 1" "--long cut"; do
+        # shellcheck disable=SC2086
+        run -78 "$pack" in -o out "${o[@]}" $other
+        [[ $output == *"is of another run"* ]]
+        # shellcheck disable=SC2086
+        "$pack" in -o - "${o[@]}" $other | run -1 cmp - out/packed-00000.safetensors
+    done
+    printf '{"input_ids":[1,2]}\n' >>in/2.jsonl
+    run -78 "$pack" in -o out "${o[@]}"
+    [[ $output == *"is of another run: input is"* ]]
+}
+
+@test "validation: a split by document, the same for any order of files" {
+    v=("${o[@]}" --valid 0.2 --valid-output valid --report report)
+    "$pack" in -o train "${v[@]}"
+    [ "$(grep -c '"rows"' report)" = 2 ]
+    a=$(sed -n '/"train"/,/"valid"/s/^ *"documents": \([0-9]*\),$/\1/p' report | head -1)
+    b=$(sed -n '/"valid"/,$s/^ *"documents": \([0-9]*\),$/\1/p' report | head -1)
+    [ $((a + b)) = 400 ]
+    [ "$b" -gt 40 ] && [ "$b" -lt 120 ]
+    # the same document twice is on one side: a second copy of everything doubles both
+    mkdir twice
+    cp in/* twice
+    for f in in/*; do cp "$f" "twice/copy-${f#in/}"; done
+    "$pack" twice -o train2 "${o[@]}" --valid 0.2 --valid-output valid2 --report report2
+    b2=$(sed -n '/"valid"/,$s/^ *"documents": \([0-9]*\),$/\1/p' report2 | head -1)
+    [ "$b2" = $((2 * b)) ]
+    run -64 "$pack" in -o train --valid 0.2 "${o[@]}"
+    run -64 "$pack" in -o train --valid-output valid "${o[@]}"
+    run -64 "$pack" in -o train --valid 0.2 --valid-output train "${o[@]}"
+    run -64 "$pack" in -o train --valid 1 --valid-output v "${o[@]}"
+}
+
+@test "refused records are counted and written down, the others packed" {
+    {
+        echo '{"input_ids":[1,2,3]}'
+        echo '{"input_ids":[1,2'
+        echo
+        echo '{"input_ids":[1,500]}'
+        echo '{"input_ids":[1,2],"loss_mask":[1]}'
+        echo '{"input_ids":[]}'
+        echo '{"text":"no ids"}'
+        echo '{"input_ids":[4,5]}'
+    } >bad.jsonl
+    run -0 "$pack" bad.jsonl -o out --length 64 --vocab 500 --rejects rejects --report report
+    [[ $output == *"1 of 7 records refused: id_out_of_vocabulary"* ]]
+    [ "$(count records)" = 7 ]
+    [ "$(count rejected)" = 5 ]
+    [ "$(count pieces)" = 2 ]
+    [ "$(wc -l <rejects)" = 5 ]
+    grep -q '^{"file":"bad.jsonl","record":3,"kind":"id_out_of_vocabulary","reason":"input_ids\[1\] is 500' rejects
+    grep -q '"record":4,"kind":"lengths_differ"' rejects
+    run -65 "$pack" bad.jsonl -o out2 --length 64 --vocab 500 --strict --rejects rejects2
+    [[ $output == *"bad.jsonl: record 1: bad JSON"* ]]
+    [ ! -e rejects2 ] && [ ! -e out2/packed-end.safetensors ]
+}
+
+@test "nothing to pack, nothing to read" {
+    : >empty.jsonl
+    run -65 "$pack" empty.jsonl -o out "${o[@]}"
+    [[ $output == *"nothing to pack: 0 records"* ]]
+    echo '{"input_ids":[1,2],"loss_mask":[0,1]}' >poor.jsonl
+    run -65 "$pack" poor.jsonl -o out "${o[@]}"
+    run -0 "$pack" poor.jsonl -o out "${o[@]}" --min-supervised 1
+    mkdir void
+    run -66 "$pack" void -o out3 "${o[@]}"
+    run -66 "$pack" none -o out3 "${o[@]}"
+    run -64 "$pack" -o out3 "${o[@]}"
+    printf 'ARROW1' >x.jsonl
+    run -65 "$pack" x.jsonl -o out3 "${o[@]}"
+    [[ $output == *"x.jsonl: unknown format"* ]]
+    [ ! -e out3/packed-end.safetensors ]
+}
+
+@test "the vocabulary comes from -m" {
+    mkdir target
+    echo '{"model_type":"any","vocab_size":400}' >target/config.json
+    run -0 "$pack" in -o out --length 64 -m target --report report
+    [ "$(count id_out_of_vocabulary)" -gt 0 ]
+    run -78 "$pack" in -o out2 --length 64 -m target --vocab 500
+    echo '{"text_config":{"vocab_size":500}}' >target/config.json
+    run -0 "$pack" in -o out3 --length 64 -m target --report report
+    [ "$(count rejected)" = 0 ]
+    echo '{}' >target/config.json
+    run -65 "$pack" in -o out4 --length 64 -m target
+    [[ $output == *"target/config.json: no key \"vocab_size\""* ]]
+    run -0 "$pack" in -o out5 --length 64
+    [[ $output == *"ids are not checked"* ]]
+}
+
+@test "long documents: split, cut, drop" {
+    awk 'BEGIN {printf "{\"input_ids\":[0"; for (i = 1; i < 150; i++) printf ",%d", i; print "]}"}' >long.jsonl
+    echo '{"input_ids":[1,2,3]}' >>long.jsonl
+    run -0 "$pack" long.jsonl -o split --length 64 --vocab 500 --report report --block 4
+    [ "$(count pieces)" = 4 ]
+    [ "$(count tokens)" = 153 ]
+    [ "$(count supervised_tokens)" = 145 ]
+    [ "$(count anchors)" = $((63 + 59 + 17 + 2)) ]
+    run -0 "$pack" long.jsonl -o cut --length 64 --vocab 500 --report report --long cut
+    [ "$(count pieces)" = 2 ]
+    [ "$(count long_tokens)" = 86 ]
+    run -0 "$pack" long.jsonl -o drop --length 64 --vocab 500 --report report --long drop
+    [ "$(count pieces)" = 1 ]
+    [ "$(count long_tokens)" = 150 ]
+    run -64 "$pack" long.jsonl -o x --length 64 --long shred
+}
+
+@test "parts share the documents and lie side by side" {
+    for i in 0 1 2; do "$pack" in -o out "${o[@]}" --part $i/3 --report report$i; done
+    [ $(($(count records report0) + $(count records report1) + $(count records report2))) = 400 ]
+    [ "$(ls out)" = "packed-0-of-3-00000.safetensors
+packed-0-of-3-end.safetensors
+packed-1-of-3-00000.safetensors
+packed-1-of-3-end.safetensors
+packed-2-of-3-00000.safetensors
+packed-2-of-3-end.safetensors" ]
+    run -78 "$pack" in -o out "${o[@]}"
+    run -64 "$pack" in -o out "${o[@]}" --part 3
+}
+
+@test "damaged and cut compression is an error, and nothing passes for whole" {
+    head -c 400 in/1.jsonl.zst >cut.jsonl.zst
+    run -65 "$pack" cut.jsonl.zst -o out "${o[@]}"
+    [[ $output == *"cut.jsonl.zst: cut: it ends inside a zstd frame"* ]]
+    [ ! -e out/packed-end.safetensors ]
+    { head -c 300 in/1.jsonl.zst; printf XXXX; tail -c +305 in/1.jsonl.zst; } >bad.jsonl.zst
+    run -65 "$pack" bad.jsonl.zst -o out2 "${o[@]}"
+}
+
+@test "killed anywhere, run again: identical bytes" {
+    # rows of 1 MiB and more, so that a run has several shards
+    awk 'BEGIN {for (i = 0; i < 9000; i++) {printf "{\"input_ids\":[%d", i
+        for (t = 1; t < 50; t++) printf ",%d", (i * t) % 4000; print "]}"}}' >big.jsonl
+    b=(--length 1M --vocab 10000 --window 3000 -q --valid 0.3 --valid-output)
+    "$pack" big.jsonl -o want "${b[@]}" want-v --report want-report
+    for ms in 010 040 080 160; do
+        rm -rf out v report
+        "$pack" big.jsonl -o out "${b[@]}" v --report report &
+        pid=$!
+        sleep 0.$ms
+        kill -9 $pid 2>/dev/null || true
+        wait $pid || true
+        run -0 "$pack" big.jsonl -o out "${b[@]}" v --report report
+        same want out
+        same want-v v
+        cmp want-report report
+    done
+}
+
+@test "a reader that closes: 74" {
+    set +e
+    "$pack" in "${o[@]}" 2>err | head -c 10 >/dev/null
+    status=("${PIPESTATUS[@]}")
+    set -e
+    [ "${status[0]}" = 74 ] || [ "${status[0]}" = 0 ] # all may fit into the pipe
+    run -74 sh -c "'$pack' in --length 64 --vocab 500 >/dev/full"
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* flow.c - the three steps of par_stream. */
+#include "flow.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "err.h"
+#include "hash.h"
+#include "mem.h"
+#include "rng.h"
+#include "tool.h"
+
+/* What goes through the stream. */
+struct batch {
+    struct block block;
+    struct documents documents;
+    int64_t bytes; // raw input up to the end of the block
+};
+
+/* ---- reading ---- */
+
+static struct input_file *file_now(const struct flow *f)
+{
+    return &f->input->at[f->file];
+}
+
+static int open_file(struct flow *f)
+{
+    const struct input_file *file = file_now(f);
+    TRY(inflow_open(&f->in, file->path, file->name));
+    TRY(reader_of_content(&f->reader, &f->in));
+    f->record = 0;
+    return 0;
+}
+
+/* What was parsed must be what was hashed before, or become known now for stdin. */
+static int close_file(struct flow *f)
+{
+    struct input_file *file = file_now(f);
+    uint64_t xxh3 = inflow_xxh3(&f->in);
+    int64_t size = f->in.raw;
+    inflow_close(&f->in);
+    f->reader = NULL;
+    f->bytes += size;
+    f->file++;
+    if (strcmp(file->path, "-") == 0) {
+        file->size = size;
+        file->xxh3 = xxh3;
+        return 0;
+    }
+    if (file->size == size && file->xxh3 == xxh3)
+        return 0;
+    return err_set(E_AGAIN, "%s changed while it was read", file->path);
+}
+
+static int read_batch(void *ctx, void *item)
+{
+    struct flow *f = ctx;
+    struct batch *b = item;
+    while (f->file < f->input->n) {
+        if (tool_stop)
+            return err_set(E_AGAIN, "stopped by a signal");
+        if (!f->reader)
+            TRY(open_file(f));
+        b->block.reader = f->reader;
+        b->block.file = f->file;
+        b->block.record = f->record;
+        b->block.index = f->index;
+        int got = f->reader->block(&b->block, &f->in);
+        TRY(got);
+        b->bytes = f->bytes + f->in.raw;
+        f->record += b->block.records;
+        f->index += b->block.records;
+        if (got)
+            return 1;
+        TRY(close_file(f));
+    }
+    return 0;
+}
+
+/* ---- parsing ---- */
+
+static int parse_batch(void *ctx, void *item, int worker)
+{
+    const struct flow *f = ctx;
+    struct batch *b = item;
+    (void)worker;
+    documents_clear(&b->documents);
+    return b->block.reader->parse(&b->documents, &b->block, &f->rules);
+}
+
+/* ---- taking ---- */
+
+static int refuse(struct flow *f, const struct batch *b, const struct document *doc)
+{
+    const char *name = f->input->at[b->block.file].name;
+    const char *why = document_why(&b->documents, doc);
+    f->ledger->rejected++;
+    f->ledger->reject[doc->reject]++;
+    if (f->strict)
+        return err_set(E_FORMAT, "%s: record %" PRId64 ": %s", name, doc->record, why);
+    log_more(f->log, "%s: record %" PRId64 ": %s", name, doc->record, why);
+    return rejects_add(f->rejects, name, doc->record, doc->reject, why);
+}
+
+static struct flow_side *choose_side(struct flow *f, const int32_t *ids, int64_t n)
+{
+    if (f->valid <= 0)
+        return &f->train_side;
+    uint64_t words[] = {f->seed, hash_bytes(ids, (size_t)n * sizeof *ids)};
+    struct rng rng = rng_new(rng_key(words, 2));
+    return rng_real(&rng) < f->valid ? &f->valid_side : &f->train_side;
+}
+
+static int take_piece(struct flow *f, struct flow_side *side, const struct piece *p)
+{
+    int64_t skip = f->cut.unsupervised;
+    if (ledger_supervised(p->mask, p->n, skip) < f->min_supervised) {
+        side->ledger->poor_pieces++;
+        side->ledger->poor_tokens += p->n;
+        return 0;
+    }
+    ledger_piece(side->ledger, p->mask, p->n, skip);
+    return window_add(&side->window, p, skip);
+}
+
+static int take_document(struct flow *f, const struct batch *b,
+                         const struct document *doc)
+{
+    const int32_t *ids = document_ids(&b->documents, doc);
+    const uint8_t *mask = document_mask(&b->documents, doc);
+    struct flow_side *side = choose_side(f, ids, doc->n);
+    int64_t taken = 0;
+    ledger_document(side->ledger, doc->n);
+    cut_begin(&f->cut, doc->n);
+    while (cut_next(&f->cut)) {
+        int64_t at = f->cut.at;
+        struct piece p = {
+            {b->block.file, doc->record, at}, f->cut.n, ids + at, mask + at};
+        TRY(take_piece(f, side, &p));
+        taken += p.n;
+    }
+    if (taken < doc->n) {
+        side->ledger->long_documents++;
+        side->ledger->long_tokens += doc->n - taken;
+    }
+    return 0;
+}
+
+static int take_batch(void *ctx, void *item)
+{
+    struct flow *f = ctx;
+    struct batch *b = item;
+    for (int64_t i = 0; i < b->documents.n; i++) {
+        const struct document *doc = &b->documents.at[i];
+        f->ledger->records++;
+        TRY(doc->reject ? refuse(f, b, doc) : take_document(f, b, doc));
+    }
+    f->ledger->bytes = b->bytes;
+    log_progress(f->log, b->bytes, input_bytes(f->input), "bytes", NULL);
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+static const struct par_stages stages = {read_batch, parse_batch, take_batch};
+
+static int end_side(struct flow_side *side)
+{
+    TRY(window_end(&side->window));
+    side->ledger->rows = side->emit.rows;
+    return 0;
+}
+
+int flow_run(struct flow *f, struct par *p)
+{
+    int n = 2 * par_threads(p) + 1;
+    struct batch *batch = mem_zero((size_t)n, sizeof *batch);
+    void **item = mem_zero((size_t)n, sizeof *item);
+    int rc = batch && item ? 0 : E_MEMORY;
+    for (int i = 0; rc == 0 && i < n; i++)
+        item[i] = &batch[i];
+    if (rc == 0)
+        rc = par_stream(p, &stages, f, item, n);
+    for (int i = 0; batch && i < n; i++) {
+        buf_drop(&batch[i].block.bytes);
+        documents_drop(&batch[i].documents);
+    }
+    mem_free(batch);
+    mem_free(item);
+    inflow_close(&f->in);
+    if (rc == 0)
+        rc = end_side(&f->train_side);
+    if (rc == 0 && f->valid > 0)
+        rc = end_side(&f->valid_side);
+    return rc;
+}

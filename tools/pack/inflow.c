@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* inflow.c - plain bytes go straight through; zstd frames, of which several may follow
+ * one another, go through one decoder. */
+#include "inflow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "err.h"
+#include "file.h"
+#include "hash.h"
+#include "mem.h"
+
+enum {
+    RAW = 1 << 18,
+    /* zstd --long=31, the longest; a frame only takes the memory that it asks for. */
+    WINDOW_LOG = 31
+};
+
+struct unzip {
+    ZSTD_DCtx *ctx;
+    bool inside; // a frame has begun and not ended
+};
+
+int inflow_open(struct inflow *in, const char *path, const char *name)
+{
+    *in = (struct inflow){.fd = -1, .name = name};
+    in->fd =
+        strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    if (in->fd < 0)
+        return err_errno(errno, "cannot open %s", name);
+    in->buffer = mem_alloc(RAW);
+    in->hash = hash_open();
+    if (in->buffer && in->hash)
+        return 0;
+    inflow_close(in);
+    return E_MEMORY;
+}
+
+void inflow_close(struct inflow *in)
+{
+    if (in->buffer) // a zero struct has no descriptor
+        close(in->fd);
+    if (in->unzip)
+        ZSTD_freeDCtx(in->unzip->ctx);
+    mem_free(in->unzip);
+    hash_close(in->hash);
+    mem_free(in->buffer);
+    buf_drop(&in->have);
+    *in = (struct inflow){.fd = -1};
+}
+
+static int refill(struct inflow *in)
+{
+    int64_t got = file_get(in->fd, in->buffer, RAW, in->name);
+    if (got < 0)
+        return (int)got;
+    hash_add(in->hash, in->buffer, (size_t)got);
+    in->raw += got;
+    in->at = 0;
+    in->end = (size_t)got;
+    return got > 0;
+}
+
+static int begin(struct inflow *in)
+{
+    static const unsigned char magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
+    in->begun = true;
+    TRY(refill(in));
+    if (in->end < sizeof magic || memcmp(in->buffer, magic, sizeof magic) != 0)
+        return 0;
+    in->unzip = mem_zero(1, sizeof *in->unzip);
+    if (!in->unzip)
+        return E_MEMORY;
+    in->unzip->ctx = ZSTD_createDCtx();
+    if (!in->unzip->ctx)
+        return err_set(E_MEMORY, "no memory to decompress %s", in->name);
+    ZSTD_DCtx_setParameter(in->unzip->ctx, ZSTD_d_windowLogMax, WINDOW_LOG);
+    return 0;
+}
+
+static int more_plain(struct inflow *in)
+{
+    buf_add(&in->have, in->buffer + in->at, in->end - in->at);
+    in->at = in->end;
+    return buf_check(&in->have);
+}
+
+/* 1 when the decoder did something: used input or gave output. */
+static int more_zstd(struct inflow *in)
+{
+    size_t size = ZSTD_DStreamOutSize();
+    char *room = buf_room(&in->have, size);
+    if (!room)
+        return buf_check(&in->have);
+    ZSTD_inBuffer from = {in->buffer, in->end, in->at};
+    ZSTD_outBuffer to = {room, size, 0};
+    size_t left = ZSTD_decompressStream(in->unzip->ctx, &to, &from);
+    if (ZSTD_isError(left))
+        return err_set(E_FORMAT, "%s: cannot decompress behind byte %lld: %s", in->name,
+                       (long long)(in->raw - (int64_t)(in->end - in->at)),
+                       ZSTD_getErrorName(left));
+    bool moved = from.pos > in->at || to.pos > 0;
+    in->at = from.pos;
+    in->have.len += to.pos;
+    in->have.p[in->have.len] = 0;
+    if (moved) // without input a finished decoder asks for the next frame
+        in->unzip->inside = left != 0;
+    return moved;
+}
+
+int inflow_more(struct inflow *in, size_t want)
+{
+    size_t before = in->have.len;
+    if (!in->begun)
+        TRY(begin(in));
+    while (!in->ended && in->have.len - before < want) {
+        int got = in->at < in->end ? 1 : refill(in);
+        TRY(got);
+        /* At the end of the file the decoder may still hold output back. */
+        int moved = in->unzip ? more_zstd(in) : more_plain(in);
+        TRY(moved);
+        in->ended = got == 0 && moved == 0;
+    }
+    if (in->ended && in->unzip && in->unzip->inside)
+        return err_set(E_FORMAT, "%s: cut: it ends inside a zstd frame", in->name);
+    return in->have.len > before;
+}
+
+void inflow_take(struct inflow *in, size_t n)
+{
+    memmove(in->have.p, in->have.p + n, in->have.len - n);
+    in->have.len -= n;
+    in->have.p[in->have.len] = 0;
+}
+
+uint64_t inflow_xxh3(const struct inflow *in)
+{
+    return hash_value(in->hash);
+}

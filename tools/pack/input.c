@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* input.c - a walk, and a pass over the files that hashes them.
+ *
+ * The pass reads everything once before anything is parsed.  That is what lets a rerun
+ * know, before it does the work, that the work is done; reading is many times faster
+ * than parsing. */
+#include "input.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "file.h"
+#include "hash.h"
+#include "json.h"
+#include "mem.h"
+#include "reader.h"
+
+static int add(struct input *in, const char *path, const char *name, int64_t size)
+{
+    if (in->n == in->cap) {
+        int64_t cap = in->cap ? 2 * in->cap : 64;
+        struct input_file *at =
+            mem_grow(in->at, sizeof *at * (size_t)in->n, sizeof *at * (size_t)cap);
+        if (!at)
+            return E_MEMORY;
+        in->at = at;
+        in->cap = cap;
+    }
+    struct input_file *f = &in->at[in->n++];
+    *f = (struct input_file){mem_text(path), mem_text(name), size, 0};
+    return f->path && f->name ? 0 : E_MEMORY;
+}
+
+static bool is_hidden(const char *name)
+{
+    size_t n = strlen(name);
+    return name[0] == '.' || (n >= 4 && strcmp(name + n - 4, ".tmp") == 0);
+}
+
+static int walk(struct input *in, const char *dir, size_t root);
+
+/* One entry of a folder.  A link to a folder may lead in a circle and is an error. */
+static int visit(struct input *in, const char *path, size_t root)
+{
+    struct stat st, link;
+    if (stat(path, &st) != 0 || lstat(path, &link) != 0)
+        return err_errno(errno, "cannot read %s", path);
+    if (S_ISDIR(st.st_mode) && S_ISLNK(link.st_mode))
+        return err_set(E_FORMAT, "%s: a link to a folder is not followed", path);
+    if (S_ISDIR(st.st_mode))
+        return walk(in, path, root);
+    if (S_ISREG(st.st_mode) && reader_of_name(path))
+        return add(in, path, path + root, st.st_size);
+    in->ignored++;
+    return 0;
+}
+
+static int walk(struct input *in, const char *dir, size_t root)
+{
+    int rc = 0;
+    DIR *d = opendir(dir);
+    if (!d)
+        return err_errno(errno, "cannot list %s", dir);
+    for (;;) {
+        errno = 0;
+        struct dirent *e = readdir(d);
+        if (!e)
+            break;
+        if (is_hidden(e->d_name))
+            continue;
+        char *path = file_path(dir, e->d_name);
+        rc = path ? visit(in, path, root) : E_MEMORY;
+        mem_free(path);
+        TRY_GOTO(rc, rc, out);
+    }
+    if (errno)
+        rc = err_errno(errno, "cannot list %s", dir);
+out:
+    closedir(d);
+    return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct input_file *)a)->name,
+                  ((const struct input_file *)b)->name);
+}
+
+static int add_folder(struct input *in, const char *dir)
+{
+    int64_t first = in->n;
+    size_t root = strlen(dir);
+    TRY(walk(in, dir, root + (dir[root - 1] != '/')));
+    if (in->n == first)
+        return err_set(E_MISSING, "%s: no file to read (*.jsonl, *.jsonl.zst)", dir);
+    qsort(in->at + first, (size_t)(in->n - first), sizeof *in->at, by_name);
+    return 0;
+}
+
+static int add_operand(struct input *in, const char *path)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0) {
+        if (in->stream)
+            return err_set(E_USAGE, "stdin is given twice");
+        in->stream = true;
+        return add(in, path, "-", 0);
+    }
+    if (stat(path, &st) != 0)
+        return err_errno(errno, "cannot read %s", path);
+    if (S_ISDIR(st.st_mode))
+        return add_folder(in, path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(E_FORMAT, "%s: neither file nor folder", path);
+    const char *slash = strrchr(path, '/');
+    return add(in, path, slash ? slash + 1 : path, st.st_size);
+}
+
+int input_list(struct input *in, char *const *operand)
+{
+    *in = (struct input){0};
+    for (; *operand; operand++)
+        TRY(add_operand(in, *operand));
+    return 0;
+}
+
+static bool is_stream(const struct input_file *f)
+{
+    return strcmp(f->path, "-") == 0;
+}
+
+static int hash_one(struct input_file *f, void *buffer, size_t size)
+{
+    struct hash *h = hash_open();
+    if (!h)
+        return E_MEMORY;
+    int fd = is_stream(f) ? dup(STDIN_FILENO) : open(f->path, O_RDONLY | O_CLOEXEC);
+    int64_t got = fd < 0 ? err_errno(errno, "cannot open %s", f->path) : 1;
+    f->size = 0;
+    while (got > 0 && (got = file_get(fd, buffer, size, f->path)) > 0) {
+        hash_add(h, buffer, (size_t)got);
+        f->size += got;
+    }
+    f->xxh3 = hash_value(h);
+    hash_close(h);
+    if (fd >= 0)
+        close(fd);
+    return (int)got;
+}
+
+enum { SIZE = 1 << 20 };
+
+static int hash_piece(void *ctx, int64_t begin, int64_t end, int worker)
+{
+    struct input *in = ctx;
+    void *buffer = mem_alloc(SIZE);
+    int rc = buffer ? 0 : E_MEMORY;
+    (void)worker;
+    for (int64_t i = begin; i < end && rc == 0; i++)
+        if (!is_stream(&in->at[i]))
+            rc = hash_one(&in->at[i], buffer, SIZE);
+    mem_free(buffer);
+    return rc;
+}
+
+int input_hash(struct input *in, struct par *p)
+{
+    return par_for(p, in->n, 1, hash_piece, in);
+}
+
+int input_hash_stream(struct input *in)
+{
+    void *buffer = mem_alloc(SIZE);
+    int rc = buffer ? 0 : E_MEMORY;
+    for (int64_t i = 0; i < in->n && rc == 0; i++)
+        if (is_stream(&in->at[i]))
+            rc = hash_one(&in->at[i], buffer, SIZE);
+    mem_free(buffer);
+    return rc;
+}
+
+void input_describe(const struct input *in, struct buf *out)
+{
+    char xxh3[HASH_TEXT];
+    struct json_out o = {.to = out};
+    json_open_array(&o, NULL);
+    for (int64_t i = 0; i < in->n; i++) {
+        const struct input_file *f = &in->at[i];
+        json_open_object(&o, NULL);
+        json_add_text(&o, "name", f->name);
+        json_add_int(&o, "size", f->size);
+        json_add_text(&o, "xxh3", hash_text(xxh3, f->xxh3));
+        json_close_object(&o);
+    }
+    json_close_array(&o);
+}
+
+int input_digest(const struct input *in, uint64_t *out)
+{
+    struct buf text = {0};
+    input_describe(in, &text);
+    int rc = buf_check(&text);
+    *out = hash_bytes(buf_text(&text), text.len);
+    buf_drop(&text);
+    return rc;
+}
+
+int64_t input_bytes(const struct input *in)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < in->n; i++)
+        bytes += in->at[i].size;
+    return in->stream ? 0 : bytes;
+}
+
+void input_drop(struct input *in)
+{
+    for (int64_t i = 0; i < in->n; i++) {
+        mem_free(in->at[i].path);
+        mem_free(in->at[i].name);
+    }
+    mem_free(in->at);
+    *in = (struct input){0};
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* reader.h - the formats that pack reads: a table of three functions each.
+ *
+ * `block` cuts the next run of whole records off a file, cheaply and in order; `parse`
+ * makes documents of it, on any thread.  So a format is a row in reader.c and a file of
+ * its own, and everything behind sees documents. */
+#ifndef READER_H
+#define READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "document.h"
+#include "inflow.h"
+
+struct reader;
+
+/* Whole records of one file. */
+struct block {
+    const struct reader *reader;
+    struct buf bytes;
+    int64_t file;            /* number of the input file */
+    int64_t record, records; /* number of the first record in the file, how many */
+    int64_t index;           /* of the first record among all of the input */
+};
+
+/* What parse needs to know of the call. */
+struct read_rules {
+    int64_t vocab;       /* ids lie in [0, vocab) */
+    int64_t part, parts; /* only records with index mod parts == part are wanted */
+};
+
+struct reader {
+    const char *name;
+    const char *const *endings; /* of names in folders, NULL-terminated */
+
+    /* is tells whether decompressed bytes begin a file of this format. */
+    bool (*is)(const char *bytes, size_t n);
+
+    /* block fills bytes, records: 1, or 0 at the end of the file. */
+    int (*block)(struct block *b, struct inflow *in);
+
+    /* parse appends the wanted records of a block, in order, refused ones too. */
+    int (*parse)(struct documents *out, const struct block *b,
+                 const struct read_rules *rules);
+};
+
+/* reader_of_name finds the format of a file in a folder by its name, or NULL. */
+const struct reader *reader_of_name(const char *name);
+
+/* reader_of_content finds the format by the first bytes; E_FORMAT names the file. */
+int reader_of_content(const struct reader **out, struct inflow *in);
+
+#endif
