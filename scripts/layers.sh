@@ -28,7 +28,7 @@ home() {
     case $1 in
     cuda* | cublas* | nv*) echo 'kernels/cuda/|bench/' ;;
     nccl.h) echo 'tools/train/comm_nccl' ;;
-    zstd.h) echo 'lib/|tools/pack/read_jsonl|tests/|bench/' ;;
+    zstd.h) echo 'lib/|tools/pack/inflow|tests/|bench/' ;;
     xxhash.h) echo 'lib/hash' ;;
     jansson.h) echo 'lib/json|tests/test_json' ;;
     curl/* | openssl/* | expat.h) echo 'tools/fetch/|tests/' ;;
