@@ -63,6 +63,8 @@ void kit_tensor_free(struct tensor *t)
 void kit_arena(struct arena *a, struct dev *d, size_t bytes)
 {
     kit_ok(arena_open(a, d, "test", bytes));
+    if (bytes)
+        memset(a->base, 0xff, bytes);
 }
 
 void kit_arena_spent(struct arena *a)

@@ -32,7 +32,8 @@ void kit_bf16(float *x, int64_t n);
 struct tensor kit_tensor_new(enum dtype type, int rank, const int64_t *dim);
 void kit_tensor_free(struct tensor *t);
 
-/* kit_arena opens a working arena of exactly `bytes`; kit_arena_spent closes it and
+/* kit_arena opens a working arena of exactly `bytes`, full of NaN, so that what is read
+ * before it was written shows; kit_arena_spent closes it and
  * demands that all of it was used at some time and none is in use now. */
 void kit_arena(struct arena *a, struct dev *d, size_t bytes);
 void kit_arena_spent(struct arena *a);
