@@ -70,7 +70,7 @@ link = $(call Q,LINK)mkdir -p $(@D); $(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 .SECONDEXPANSION:
 $B/bin/draft-%: $$(addprefix $B/,$$(addsuffix .o,$$(wildcard tools/$$*/*.c))) $B/lib.a
 	$(link)
-$B/tests/%: LDLIBS := -lcheck -lsubunit -lrt $(LDLIBS)
+$B/tests/% $B/bench/%: LDLIBS := -lcheck -lsubunit -lrt $(LDLIBS)
 $B/tests/test_grad%: $B/f64/tests/test_grad%.c.o $B/kit.a $B/f64.a $B/lib.a
 	$(link)
 $B/tests/%: $B/tests/%.c.o $B/kit.a $B/parts.a $B/lib.a

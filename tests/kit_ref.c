@@ -267,6 +267,7 @@ static void ref_swiglu_bwd(struct call *k)
 /* A query's view: key j of S + Q is a context row, or row j - S of the blocks. */
 struct view {
     int64_t keys, context, t, head;
+    const double *k[2], *v[2], *lo, *hi; // context, blocks
     const double *q;
     double *p; // softmax over all keys, 0 for the unseen
     double lse;
@@ -275,13 +276,13 @@ struct view {
 static bool sees(struct call *k, const struct view *v, int64_t j)
 {
     if (j < v->context)
-        return j >= (int64_t)in(k, "lo")[v->t] && j < (int64_t)in(k, "hi")[v->t];
+        return j >= (int64_t)v->lo[v->t] && j < (int64_t)v->hi[v->t];
     int64_t size = k->dim['B'], row = j - v->context, window = k->dim['v'];
     return row / size == v->t / size && (!k->dim['c'] || row <= v->t) &&
            (!window || llabs(row - v->t) < window);
 }
 
-/* key_at and its kind: names of the context's and the blocks' tensors. */
+/* key_at is where key j of the view's head begins in its tensor. */
 static int64_t key_at(struct call *k, const struct view *v, int64_t j)
 {
     int64_t share = k->dim['n'] / k->dim['m'];
@@ -290,9 +291,9 @@ static int64_t key_at(struct call *k, const struct view *v, int64_t j)
 }
 
 static const double *pick(struct call *k, const struct view *v, int64_t j,
-                          const char *context, const char *block)
+                          const double *const from[2])
 {
-    return in(k, j < v->context ? context : block) + key_at(k, v, j);
+    return from[j >= v->context] + key_at(k, v, j);
 }
 
 static double dot(const double *a, const double *b, int64_t n)
@@ -304,13 +305,13 @@ static double dot(const double *a, const double *b, int64_t n)
 }
 
 /* look computes the softmax of one query. */
-static void look(struct call *k, struct view *v, const char *kc)
+static void look(struct call *k, struct view *v)
 {
     double scale = (double)(1 / sqrtf((float)k->dim['D'])), top = -INFINITY, sum = 0;
     for (int64_t j = 0; j < v->keys; j++) {
         v->p[j] = -INFINITY;
         if (sees(k, v, j))
-            v->p[j] = scale * dot(v->q, pick(k, v, j, kc, "kb"), k->dim['D']);
+            v->p[j] = scale * dot(v->q, pick(k, v, j, v->k), k->dim['D']);
         top = fmax(top, v->p[j]);
     }
     for (int64_t j = 0; j < v->keys; j++)
@@ -321,79 +322,74 @@ static void look(struct call *k, struct view *v, const char *kc)
 }
 
 /* each_view calls fn for every query row and head. */
-static void each_view(struct call *k, const char *kc,
-                      void (*fn)(struct call *, struct view *))
+static void each_view(struct call *k, void (*fn)(struct call *, struct view *))
 {
     bool blocks = k->dim['B'] != 0;
     int64_t rows = blocks ? k->dim['Q'] : k->dim['T'], n = k->dim['n'];
-    struct view v = {.context = k->dim['S']};
+    struct view v = {.k = {in(k, blocks ? "kc" : "k"), in(k, "kb")},
+                     .v = {in(k, blocks ? "vc" : "v"), in(k, "vb")},
+                     .lo = in(k, "lo"),
+                     .hi = in(k, "hi"),
+                     .context = k->dim['S']};
     v.keys = v.context + (blocks ? rows : 0);
     v.p = mem_alloc((size_t)v.keys * sizeof *v.p);
     for (int64_t r = 0; r < rows * n; r++) {
         v.t = r / n;
         v.head = r % n;
         v.q = in(k, "q") + r * k->dim['D'];
-        look(k, &v, kc);
+        look(k, &v);
         fn(k, &v);
     }
     mem_free(v.p);
 }
 
-static void mix(struct call *k, struct view *v, const char *vc)
+static void mix(struct call *k, struct view *v)
 {
-    int64_t r = v->t * k->dim['n'] + v->head, width = k->dim['D'];
+    int64_t width = k->dim['D'];
+    double *o = want(k, "o") + (v->t * k->dim['n'] + v->head) * width;
     for (int64_t i = 0; i < width; i++)
-        want(k, "o")[r * width + i] = 0;
+        o[i] = 0;
     for (int64_t j = 0; j < v->keys; j++)
         for (int64_t i = 0; i < width && v->p[j] > 0; i++)
-            want(k, "o")[r * width + i] += v->p[j] * pick(k, v, j, vc, "vb")[i];
+            o[i] += v->p[j] * pick(k, v, j, v->v)[i];
+    if (k->dim['B'])
+        want(k, "lse")[v->t * k->dim['n'] + v->head] = v->lse;
 }
 
-static void mix_span(struct call *k, struct view *v)
-{
-    mix(k, v, "v");
-}
-
-static void mix_block(struct call *k, struct view *v)
-{
-    mix(k, v, "vc");
-    want(k, "lse")[v->t * k->dim['n'] + v->head] = v->lse;
-}
-
-/* back_block: the softmax's Jacobian in full: ds_j = p_j (dp_j - sum_i p_i dp_i). */
-static void back_block(struct call *k, struct view *v)
+/* back: the softmax's Jacobian in full: ds_j = p_j (dp_j - sum_i p_i dp_i). */
+static void back(struct call *k, struct view *v)
 {
     int64_t width = k->dim['D'], at = (v->t * k->dim['n'] + v->head) * width;
     const double *dout = in(k, "do") + at;
     double scale = (double)(1 / sqrtf((float)width)), mean = 0;
+    double *dk[2] = {want(k, "dkc"), want(k, "dkb")};
+    double *dv[2] = {want(k, "dvc"), want(k, "dvb")}, *dq = want(k, "dq") + at;
     for (int64_t j = 0; j < v->keys; j++)
         if (v->p[j] > 0)
-            mean += v->p[j] * dot(dout, pick(k, v, j, "vc", "vb"), width);
+            mean += v->p[j] * dot(dout, pick(k, v, j, v->v), width);
     for (int64_t j = 0; j < v->keys; j++) {
         if (!(v->p[j] > 0))
             continue;
-        bool own = j >= v->context;
-        double *dk = want(k, own ? "dkb" : "dkc") + key_at(k, v, j);
-        double *dv = want(k, own ? "dvb" : "dvc") + key_at(k, v, j);
-        const double *key = pick(k, v, j, "kc", "kb");
-        double ds = dot(dout, pick(k, v, j, "vc", "vb"), width) - mean;
+        int own = j >= v->context;
+        int64_t to = key_at(k, v, j);
+        double ds = dot(dout, pick(k, v, j, v->v), width) - mean;
         ds *= v->p[j] * scale;
         for (int64_t i = 0; i < width; i++) {
-            want(k, "dq")[at + i] += ds * key[i];
-            dk[i] += ds * v->q[i];
-            dv[i] += v->p[j] * dout[i];
+            dq[i] += ds * pick(k, v, j, v->k)[i];
+            dk[own][to + i] += ds * v->q[i];
+            dv[own][to + i] += v->p[j] * dout[i];
         }
     }
 }
 
 static void ref_attn_span(struct call *k)
 {
-    each_view(k, "k", mix_span);
+    each_view(k, mix);
 }
 
 static void ref_attn_block(struct call *k)
 {
-    each_view(k, "kc", mix_block);
+    each_view(k, mix);
 }
 
 static void ref_attn_block_bwd(struct call *k)
@@ -402,7 +398,7 @@ static void ref_attn_block_bwd(struct call *k)
     for (int i = 0; i < 5; i++)
         memset(want(k, out[i]), 0,
                (size_t)call_find(k, out[i])->count * sizeof(double));
-    each_view(k, "kc", back_block);
+    each_view(k, back);
 }
 
 /* ---- the head ---- */
