@@ -81,9 +81,14 @@ uint64_t rng_below(struct rng *r, uint64_t n)
     return (uint64_t)(m >> 64);
 }
 
+static double real_of(uint64_t bits)
+{
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
 double rng_real(struct rng *r)
 {
-    return (double)(draw_u64(r) >> 11) * 0x1p-53;
+    return real_of(draw_u64(r));
 }
 
 /* ln u for u in (0, 1]: u = m 2^e with m near 1, ln m = 2 artanh((m-1)/(m+1)). */
@@ -120,10 +125,22 @@ static double cos_turn(double u)
     return quarter == 1 || quarter == 2 ? -v : v;
 }
 
+/* The two reals of a normal are the four words of one Philox block when the draws so
+ * far are whole blocks, as they are for a run of normals. */
 double rng_normal(struct rng *r)
 {
-    double radius = sqrt(-2 * ln(1 - rng_real(r)));
-    return radius * cos_turn(rng_real(r));
+    double u[2];
+    if ((r->next & 3) == 0) {
+        uint32_t x[4];
+        rng_philox(x, r->key, r->next >> 2, 0);
+        r->next += 4;
+        for (int i = 0; i < 2; i++)
+            u[i] = real_of((uint64_t)x[2 * i + 1] << 32 | x[2 * i]);
+    } else {
+        u[0] = rng_real(r);
+        u[1] = rng_real(r);
+    }
+    return sqrt(-2 * ln(1 - u[0])) * cos_turn(u[1]);
 }
 
 void rng_shuffle(struct rng *r, int64_t *index, int64_t n)

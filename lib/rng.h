@@ -25,7 +25,7 @@ struct rng rng_new(uint64_t key);
 uint32_t rng_u32(struct rng *r);
 uint64_t rng_below(struct rng *r, uint64_t n); /* uniform in [0, n), unbiased; n >= 1 */
 double rng_real(struct rng *r);                /* uniform in [0, 1), 53 bits */
-double rng_normal(struct rng *r);              /* standard normal, Box-Muller */
+double rng_normal(struct rng *r); /* standard normal, Box-Muller; takes 4 words */
 
 /* rng_shuffle permutes index[0..n) (Fisher-Yates). */
 void rng_shuffle(struct rng *r, int64_t *index, int64_t n);

@@ -95,16 +95,36 @@ struct tensor param_view(const struct param_table *t, int64_t i, struct tensor f
     return tensor_of(at, flat.type, p->rank, p->dim);
 }
 
-void param_init(float *flat, const struct param_table *t, uint64_t seed)
+/* One matrix to fill. */
+struct filling {
+    float *w;
+    uint64_t key;
+};
+
+enum { GRAIN = 1 << 14, WORDS = 4 }; // a normal takes four words of the counter
+
+static int fill_normal(void *ctx, int64_t begin, int64_t end, int worker)
+{
+    const struct filling *f = ctx;
+    struct rng rng = {.key = f->key, .next = (uint64_t)begin * WORDS};
+    (void)worker;
+    for (int64_t k = begin; k < end; k++)
+        f->w[k] = (float)(0.02 * rng_normal(&rng));
+    return 0;
+}
+
+void param_init(float *flat, const struct param_table *t, uint64_t seed,
+                struct par *par)
 {
     memset(flat, 0, (size_t)t->count * sizeof *flat);
     for (int64_t i = 0; i < t->params; i++) {
         const struct param *p = &t->param[i];
         float *w = flat + p->offset;
         uint64_t word[2] = {seed, hash_bytes(p->name, strlen(p->name))};
-        struct rng rng = rng_new(rng_key(word, 2));
-        int64_t n = p->dim[0] * (p->rank == 2 ? p->dim[1] : 1);
-        for (int64_t k = 0; k < n; k++)
-            w[k] = p->rank == 2 ? (float)(0.02 * rng_normal(&rng)) : 1.0f;
+        struct filling f = {w, rng_key(word, 2)};
+        if (p->rank == 2)
+            par_for(par, p->dim[0] * p->dim[1], GRAIN, fill_normal, &f);
+        for (int64_t k = 0; p->rank == 1 && k < p->dim[0]; k++)
+            w[k] = 1.0f;
     }
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "config.h"
+#include "par.h"
 #include "tensor.h"
 
 /* Places in the table: layer l's tensor j is param_layer(l) + j; the final norm is
@@ -57,7 +58,9 @@ struct tensor param_view(const struct param_table *t, int64_t i, struct tensor f
 
 /* param_init fills host memory [count]: matrices normal(0, 0.02), norms 1, gaps 0.
  * Each tensor draws from a key of (seed, name), so that it does not depend on the
- * others. */
-void param_init(float *flat, const struct param_table *t, uint64_t seed);
+ * others, and a normal is one block of its counter, so that the pool (NULL: the caller
+ * alone) does not change a bit. */
+void param_init(float *flat, const struct param_table *t, uint64_t seed,
+                struct par *par);
 
 #endif

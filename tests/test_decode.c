@@ -78,7 +78,7 @@ static void world_open(struct world *w, const char *dir)
     kit_ok(target_open(&w->target, w->dev, dir, -1, true));
     kit_ok(drafter_new(&w->m, w->dev, &c, target_embed(w->target),
                        target_head(w->target)));
-    param_init(w->m.flat.data, &w->m.table, 1);
+    param_init(w->m.flat.data, &w->m.table, 1, NULL);
     kit_ok(lane_open(&w->lane, "cpu", NULL, w->target, &w->m, 6 + N + B));
     w->prompt = (struct prompt){w->ids, 6, 1};
     w->rule = (struct decode_rule){.tokens = N, .sample = {0, 1}};

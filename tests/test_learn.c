@@ -58,7 +58,7 @@ static void set_up(struct bench *b, int threads)
                                     2 * ANCHORS * (BLOCK - 1), true)));
     int64_t count = b->drafter.table.count;
     float *master = mem_alloc((size_t)count * sizeof *master);
-    param_init(master, &b->drafter.table, 3);
+    param_init(master, &b->drafter.table, 3, NULL);
     kit_ok(optimizer_start(&b->optim, master));
     mem_free(master);
 }

@@ -89,8 +89,8 @@ START_TEST(initial_values)
     float *a = mem_alloc((size_t)t.count * sizeof *a);
     float *b = mem_alloc((size_t)more.count * sizeof *b);
     memset(a, 0xff, (size_t)t.count * sizeof *a);
-    param_init(a, &t, 7);
-    param_init(b, &more, 7);
+    param_init(a, &t, 7, NULL);
+    param_init(b, &more, 7, NULL);
     for (int64_t i = 0; i < t.params; i++) {
         const struct param *p = &t.param[i];
         double n = (double)(p->dim[0] * (p->rank == 2 ? p->dim[1] : 1));
@@ -109,7 +109,12 @@ START_TEST(initial_values)
     int64_t l = t.param[param_layer(1)].offset; /* layer 1 begins at the same place */
     kit_same("layer 1", b + l, a + l,
              (size_t)(t.param[t.params - 1].offset - l) * sizeof *a);
-    param_init(b, &t, 8);
+    struct par *par;
+    kit_ok(par_open(&par, 3));
+    param_init(b, &t, 7, par);
+    kit_same("by three threads", b, a, (size_t)t.count * sizeof *a);
+    par_close(par);
+    param_init(b, &t, 8, NULL);
     ck_assert(memcmp(a, b, 64 * sizeof *a) != 0);
     mem_free(a);
     mem_free(b);

@@ -80,7 +80,7 @@ static void drafter_make(struct drafter *m, const struct world *w,
 {
     kit_ok(drafter_new(m, w->dev, c, w->embed, w->head));
     float *flat = m->flat.data;
-    param_init(flat, &m->table, 5);
+    param_init(flat, &m->table, 5, NULL);
     for (int64_t i = 0; i < m->table.params; i++) {
         const struct param *p = &m->table.param[i];
         for (int64_t j = 0; p->rank == 2 && j < p->dim[0] * p->dim[1]; j++)

@@ -76,7 +76,7 @@ static int open_untrained(struct live *x)
     flat = mem_zero(1, bytes);
     if (!flat)
         return E_MEMORY;
-    param_init(flat, &m->table, x->rule.seed);
+    param_init(flat, &m->table, x->rule.seed, NULL);
     TRY_GOTO(rc, dev_alloc(x->dev, &room, bytes), out);
     TRY_GOTO(rc, dev_put(x->dev, room, flat, bytes), out);
     f = tensor_of(room, DT_F32, T1(m->table.count));

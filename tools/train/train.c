@@ -246,7 +246,7 @@ static int init_weights(struct run *r)
     float *master = mem_alloc((size_t)r->drafter.table.count * sizeof *master);
     if (!master)
         return E_MEMORY;
-    param_init(master, &r->drafter.table, (uint64_t)recipe.seed);
+    param_init(master, &r->drafter.table, (uint64_t)recipe.seed, r->par);
     int rc = optimizer_start(&r->optim, master);
     mem_free(master);
     return rc;
