@@ -94,10 +94,10 @@ static void world_close(struct world *w)
     dev_close(w->dev);
 }
 
-static void decode_steered(struct world *w, const int64_t *right, int64_t rights,
-                           struct decoded *out)
+static void decode_steered(struct world *w, const struct decoded *ahead,
+                           const int64_t *right, int64_t rights, struct decoded *out)
 {
-    steer.plain = &w->plain;
+    steer.plain = ahead;
     steer.prompt = w->prompt.n;
     steer.right = right;
     steer.rights = rights;
@@ -146,7 +146,7 @@ START_TEST(all_right_gives_full_blocks)
     struct decoded d;
 
     world_open(&w, model);
-    decode_steered(&w, right, 1, &d);
+    decode_steered(&w, &w.plain, right, 1, &d);
     /* 39 tokens behind the first: four blocks of 8, one of 7 (6 proposals). */
     ck_assert_int_eq(d.rounds, 5);
     for (int64_t i = 0; i < 4; i++)
@@ -164,7 +164,7 @@ START_TEST(all_wrong_gives_one_a_pass)
     struct decoded d;
 
     world_open(&w, model);
-    decode_steered(&w, right, 1, &d);
+    decode_steered(&w, &w.plain, right, 1, &d);
     ck_assert_int_eq(d.rounds, N - 1);
     for (int64_t i = 0; i < d.rounds; i++)
         ck_assert_int_eq(d.accepted[i], 0);
@@ -180,7 +180,7 @@ START_TEST(mixed_counts_are_kept)
     struct decoded d;
 
     world_open(&w, model);
-    decode_steered(&w, right, 5, &d);
+    decode_steered(&w, &w.plain, right, 5, &d);
     int64_t left = N - 1;
     for (int64_t i = 0; i < d.rounds; i++) {
         int64_t v = left < B ? left : B;
@@ -266,18 +266,21 @@ START_TEST(stop_cuts_the_round)
 {
     const int64_t right[] = {B};
     struct world w;
-    struct decoded d;
+    struct decoded d, whole;
     int64_t at = 12;
 
     world_open(&w, model);
-    int32_t stop = w.plain.ids[at];
-    for (int64_t i = 0; i < at; i++)
-        ck_assert_int_ne(w.plain.ids[i], stop);
+    whole = w.plain;
+    w.plain = (struct decoded){0};
     world_close(&w);
+    int32_t stop = whole.ids[at];
+    for (int64_t i = 0; i < at; i++)
+        ck_assert_int_ne(whole.ids[i], stop);
 
     world_open(&w, stop_model(stop));
     ck_assert_int_eq(w.plain.n, at + 1);
-    decode_steered(&w, right, 1, &d);
+    /* Proposals go on to be right behind the stop token. */
+    decode_steered(&w, &whole, right, 1, &d);
     /* The first round gives tokens 1 to 8; token 12 is proposal 4 of the second. */
     ck_assert_int_eq(d.rounds, 2);
     ck_assert_int_eq(d.accepted[0], 7);
@@ -286,7 +289,9 @@ START_TEST(stop_cuts_the_round)
     w.rule.ignore_stop = true;
     kit_ok(decode_plain(&d, &w.lane, &w.prompt, &w.rule, 0));
     ck_assert_int_eq(d.n, N);
+    kit_same("ids", d.ids, whole.ids, N * sizeof *d.ids);
     decode_free(&d);
+    decode_free(&whole);
     world_close(&w);
 }
 END_TEST

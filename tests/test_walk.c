@@ -17,15 +17,14 @@
 #include "rng.h"
 #include "tools/eval/walk.h"
 
-enum { H = 64, K = 2, B = 8, V = 96, MASK = 94, STOP = 95, S = 224, DOCS = 3 };
+enum { H = 64, K = 2, B = 8, V = 96, MASK = 94, STOP = 95, S = 640, LONG = 60 };
+enum { DOCS = 2 + 16 + 16 };
 
 /* A document of the row: rows [begin, end), the first anchor, the limit of new tokens,
- * and whether a stop token ends it. */
+ * and after how many a stop token ends it (0: none does). */
 struct doc {
-    int64_t begin, anchor, tokens;
-    bool stops;
-    int64_t end;
-    int32_t accepted[S];
+    int64_t begin, end, anchor, tokens, stop;
+    int32_t accepted[LONG];
     int64_t rounds;
 };
 
@@ -126,7 +125,7 @@ static void grow(struct world *w, struct doc *d, uint64_t key)
         d->accepted[d->rounds++] = (int32_t)accepted;
         a += accepted + 1;
         w->ids[a] = next;
-        if (d->stops && a - d->anchor > d->tokens / 2) {
+        if (d->stop && a - d->anchor >= d->stop) {
             w->ids[a] = STOP;
             break;
         }
@@ -148,6 +147,16 @@ static void open_states(struct world *w)
     kit_tensor_free(&f);
 }
 
+/* Two long documents; short ones, whose blocks are cut by the limit; and such that a
+ * stop token ends early, whose last blocks are as long as if it had not. */
+static void lay_out(struct doc *d, int64_t i, int64_t at)
+{
+    *d = (struct doc){.begin = at};
+    d->anchor = at + (i < 2 ? 9 + 21 * i : 4 + i % 3);
+    d->tokens = i < 2 ? 50 : i < 18 ? 2 + i % 8 : LONG;
+    d->stop = i < 18 ? 0 : 1 + i % 8;
+}
+
 static void world_open(struct world *w)
 {
     struct drafter_config c = shape();
@@ -163,18 +172,14 @@ static void world_open(struct world *w)
     kit_arena(&w->work, w->dev, drafter_decode_bytes(&w->m, S));
     w->target = (struct target_config){.vocab = V, .stop = {STOP}, .stops = 1};
 
-    const struct doc doc[DOCS] = {{.begin = 0, .anchor = 9, .tokens = 50},
-                                  {.anchor = 30, .tokens = 60, .stops = true},
-                                  {.anchor = 3, .tokens = 41}};
     memset(w->docs, 0xff, sizeof w->docs);
     for (int64_t i = 0, at = 0; i < DOCS; i++) {
         struct doc *d = &w->doc[i];
-        *d = doc[i];
-        d->begin = at;
-        d->anchor += at;
+        lay_out(d, i, at);
         grow(w, d, (uint64_t)i + 10);
         at = d->end;
-        w->source[i * 3 + 1] = 7 - i;
+        ck_assert_int_le(at, S);
+        w->source[i * 3 + 1] = DOCS - i;
         w->source[i * 3 + 2] = 100 * i;
     }
 }
@@ -210,7 +215,7 @@ static int same_run(void *ctx, const struct walk_run *r)
     struct expected *e = ctx;
     const struct doc *d = &e->w->doc[e->runs];
 
-    ck_assert_int_eq(r->record, 7 - e->runs);
+    ck_assert_int_eq(r->record, DOCS - e->runs);
     ck_assert_int_eq(r->anchor, 100 * e->runs + d->anchor - d->begin);
     ck_assert_int_eq(r->n, d->end - d->anchor);
     ck_assert_int_eq(r->rounds, d->rounds);
@@ -223,7 +228,7 @@ static int same_run(void *ctx, const struct walk_run *r)
 static void walk_begin(struct walk *k, const struct world *w, const struct drafter *m)
 {
     kit_ok(walk_open(k, m, &w->target, S, false));
-    k->tokens = 60; // the limit of the document that was stopped
+    k->tokens = LONG;
 }
 
 START_TEST(rounds_equal_live)

@@ -3,7 +3,8 @@
 # extract, and the walk over it, which must find the same rounds.
 #
 # The fixture target has random weights, but its greedy text is a fixed text: a small
-# drafter trained on the states of just these sequences accepts much of it.
+# drafter trained on the states of just these sequences accepts much of it.  Faults that
+# no file can hold (labels, the anchor's own states) are planted in test_walk.c.
 
 setup_file() {
     export target=tests/golden/target-qwen3/model tmp=$BATS_FILE_TMPDIR
@@ -138,15 +139,6 @@ differs() { # DRAFTER HIDDEN
     copy_drafter 's/"sliding_window": *12/"sliding_window": 11/'
     grep -q '"sliding_window": 11' "$here/drafter/config.json"
     differs "$here/drafter" "$tmp/hidden"
-}
-
-@test "the walk shows labels shifted by one" {
-    # Text moved by one token against its states: what a wrong convention amounts to.
-    sed 's/"input_ids":\[[0-9]*,/"input_ids":[/; s/"loss_mask":\[0,/"loss_mask":[/' \
-        "$tmp/text.jsonl" >"$here/text.jsonl"
-    "$BIN/draft-pack" -q --length 192 -o "$here/packed" "$here/text.jsonl"
-    "$BIN/draft-extract" -q -m "$target" --taps 0,1 -o "$here/hidden" "$here/packed"
-    differs "$tmp/run" "$here/hidden"
 }
 
 @test "sampled text depends on the seed alone" {
