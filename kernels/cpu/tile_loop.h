@@ -5,8 +5,8 @@
  * reals and vec_load, vec_bf16, vec_store, vec_set, vec_fma.  `rows`, `panels` and
  * `bf16` are constants where tile_loop is inlined, so that all loops over them unroll
  * and the accumulators stay in registers: per step one load a vector of b, one
- * broadcast a row.  Two steps at a time: with one, GCC's counters cost 8 % of the
- * AVX-512 tile. */
+ * broadcast a row.  Four rows share a pointer: with one for all, GCC runs out of
+ * registers for the offsets and loses 6 % of the AVX-512 tile. */
 
 enum { VECS = PANEL / LANES }; // vectors to a panel
 
@@ -26,21 +26,23 @@ TILE_INLINE void tile_loop(const struct tile *t, const int rows, const int panel
         for (int v = 0; v < width; v++)
             acc[r][v] = t->add ? vec_load(c + r * ldc + v * LANES) : (vec){0};
 
-    const real *a = t->a;
+    const real *a[TILE_ROWS / 4];
+    for (int k = 0; k < (rows + 3) / 4; k++)
+        a[k] = t->a + k * 4 * t->a_row;
     const void *b = t->b;
     const int64_t row = t->a_row, step = t->a_step, apart = t->b_apart;
     int64_t at = 0;
-#pragma GCC unroll 2
     for (int64_t n = t->depth; n > 0; n--) {
         vec w[TILE_PANELS * VECS];
         for (int v = 0; v < width; v++)
             w[v] = vec_weight(b, at + v / VECS * apart + v % VECS * LANES, bf16);
         for (int r = 0; r < rows; r++) {
-            vec x = vec_set(a[r * row]);
+            vec x = vec_set(a[r / 4][r % 4 * row]);
             for (int v = 0; v < width; v++)
                 acc[r][v] = vec_fma(x, w[v], acc[r][v]);
         }
-        a += step;
+        for (int k = 0; k < (rows + 3) / 4; k++)
+            a[k] += step;
         at += PANEL;
     }
 
