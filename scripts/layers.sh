@@ -43,7 +43,7 @@ for f in $(git ls-files '*.c' '*.h' '*.cu' '*.cuh'); do
     # shellcheck disable=SC2013  # names of headers have no spaces
     for inc in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f"); do
         to=
-        for d in "$(dirname "$f")" lib kernels model tools .; do
+        for d in "$(dirname "$f")" lib kernels model tools tests .; do
             [ -f "$d/$inc" ] && { to=$d/$inc; break; }
         done
         if [ -z "$to" ]; then

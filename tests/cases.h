@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* cases.h - one list of calls for everything that is asked of an operation.
  *
- * test_op compares each with a naive f64 reference (but not those marked SPEED) and its
- * bits across threads and compilers, test_grad_op compares the backward ops with central
- * differences (cases marked GRAD: small ones), bench_op times the ones marked SPEED,
- * and a GPU is compared with the CPU on all.
+ * test_op compares each with a naive f64 reference (but not the large ones, marked
+ * SPEED) and its bits across threads and compilers, test_grad_op compares the backward
+ * ops with central differences (small cases, marked GRAD), bench_op times the ones
+ * marked SPEED, and a GPU is compared with the CPU on all.
  *
  * A case is an op and its dimensions: capital letters as in op.h's shapes (kit_op.c has
  * the signatures), small ones for options:
