@@ -112,6 +112,9 @@ test-faults: all $B/faults.so
 RECIPE ?= recipes/demo.env
 pipeline: all
 	@BIN=$B/bin ./pipeline.sh $(RECIPE)
+# The same drafter trained on zeros: what the target's states are worth.
+demo-controls: all $B/bench/zero_aux
+	@scripts/controls.sh $B $(RECIPE)
 fuzz:
 	@scripts/fuzz.sh $(BUILD) $(or $(FUZZ_TIME),60) $(TEST)
 fuzz-targets: $(FUZZ:%=$B/fuzz/%)
@@ -124,4 +127,4 @@ help:
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all deps test tests test-mutants bench fuzz fuzz-targets lint format help
+.PHONY: all pipeline demo-controls test-faults deps test tests test-mutants bench fuzz fuzz-targets lint format help

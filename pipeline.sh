@@ -1,9 +1,10 @@
 #!/bin/sh
 # pipeline.sh - a recipe from source to report, without make.
 #
-#   ./pipeline.sh [RECIPE [STAGE]]     RECIPE: recipes/demo.env   STAGE: the first to run
+#   ./pipeline.sh [RECIPE [FIRST [LAST]]]
 #
-# Stages: fetch pack extract train eval.  Each is one program; complete output is kept, so
+# RECIPE is recipes/demo.env unless named; FIRST and LAST are stages: fetch pack extract
+# train eval, all of them unless named.  Each is one program; complete output is kept, so
 # running it again continues where it stopped.  A stage that ends with 69 or 75 (service
 # unavailable, try again) is tried three times; any other failure ends the pipeline with
 # the stage's own status.  The piped form, with no hidden state on disk:
@@ -15,26 +16,28 @@ set -eu
 cd "$(dirname "$0")"
 recipe=${1:-recipes/demo.env}
 from=${2:-fetch}
+to=${3:-eval}
 [ -r "$recipe" ] || { echo "pipeline.sh: $recipe: no such recipe" >&2; exit 66; }
+case $recipe in /*) ;; *) recipe=./$recipe ;; esac
 # shellcheck disable=SC1090  # the recipe is the argument
-. "./$recipe"
+. "$recipe"
 BIN=${BIN:-build/$(basename "${CC:-cc}")-release-cpu/bin}
 DEVICE=${DEVICE:-cpu}
 THREADS=${THREADS:-0}
 
 run() {
-    stage=$1; shift
+    tool=$1; shift
     tries=0
     while :; do
         status=0
-        "$BIN/draft-$stage" -j "$THREADS" "$@" || status=$?
+        "$BIN/draft-$tool" -j "$THREADS" "$@" || status=$?
         tries=$((tries + 1))
         case $status in
         0) return 0 ;;
         69 | 75) [ $tries -lt 3 ] || exit $status ;;
         *) exit $status ;;
         esac
-        echo "pipeline.sh: draft-$stage ended with $status: trying again" >&2
+        echo "pipeline.sh: draft-$tool ended with $status: trying again" >&2
         sleep $((tries * 2))
     done
 }
@@ -67,11 +70,11 @@ evaluate() {
         --prompts "$N_PROMPTS" -o "$OUT/report.json"
 }
 
-case $from in
-fetch) fetch; pack; extract; train; evaluate ;;
-pack) pack; extract; train; evaluate ;;
-extract) extract; train; evaluate ;;
-train) train; evaluate ;;
-eval) evaluate ;;
-*) echo "pipeline.sh: $from is not a stage: fetch pack extract train eval" >&2; exit 64 ;;
-esac
+# The stages from the first to the last named, in order.
+on=
+for stage in fetch pack extract train eval; do
+    [ "$stage" != "$from" ] || on=1
+    [ -z "$on" ] || case $stage in eval) evaluate ;; *) $stage ;; esac
+    [ "$stage" != "$to" ] || break
+done
+[ -n "$on" ] || { echo "pipeline.sh: $from is not a stage: fetch pack extract train eval" >&2; exit 64; }

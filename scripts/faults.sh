@@ -26,7 +26,7 @@ target=tests/golden/target-qwen3/model
 stage() {
     local out=$2 ref=$work/ref
     case $1 in
-    fetch) "$bin/draft-fetch" -q tests/micro -o "$out/data" ;;
+    fetch) "$bin/draft-fetch" -q tests/micro/train.jsonl tests/micro/prompts.jsonl -o "$out/data" ;;
     pack) "$bin/draft-pack" -q -j 2 "$ref/data/train.jsonl" -m $target --length 256 \
         --valid 0.2 --valid-output "$out/packed-valid" -o "$out/packed" ;;
     extract) "$bin/draft-extract" -q -j 2 "$ref/packed" -m $target --taps 0,1,2 \
@@ -35,7 +35,7 @@ stage() {
         --block 4 --mask-id 511 --anchors 8 --epochs 2 --save-every 2 --lr 0.003 \
         --log "$out/train.jsonl" -o "$out/drafter" ;;
     eval) "$bin/draft-eval" -q -j 2 tests/micro/prompts.jsonl -m $target --tokens 8 \
-        --drafter "$ref/drafter/$(cat "$ref/drafter/latest")" \
+        --drafter "$ref/drafter/$(<"$ref/drafter/latest")" \
         --ids "$out/ids.jsonl" --rounds "$out/rounds.jsonl" -o "$out/report.json" ;;
     esac
 }
