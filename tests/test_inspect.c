@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_inspect.c - what draft-inspect finds out, and the fixtures of its bats tests. */
-#include "tools/inspect/look.h"
+#include "tools/inspect/look_parts.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,6 +104,33 @@ START_TEST(numbers)
         l.stats = true;
     }
     buf_drop(&l.facts.out);
+}
+END_TEST
+
+START_TEST(types)
+{
+    static const uint16_t bf16[] = {0x4000, 0xc040}, f16[] = {0x4000, 0xc200};
+    static const uint8_t e4m3[] = {0x40, 0xc4}, nan8[] = {0x40, 0x7f};
+    static const float f32[] = {2, -3};
+    static const double f64[] = {2, -3};
+    const struct {
+        enum st_type type;
+        const void *p;
+    } each[] = {{ST_BF16, bf16},
+                {ST_F16, f16},
+                {ST_F8_E4M3, e4m3},
+                {ST_F32, f32},
+                {ST_F64, f64}};
+    for (int i = 0; i < 5; i++) {
+        struct look_numbers n = {0};
+        ck_assert_int_eq(look_numbers_add(&n, each[i].p, each[i].type, 2, 0.5f), -1);
+        ck_assert_double_eq(n.squares, 1 + 1.5 * 1.5);
+        ck_assert_double_eq(n.largest, 1.5);
+        ck_assert_int_eq(n.n, 2);
+    }
+    struct look_numbers n = {0};
+    ck_assert_int_eq(look_numbers_add(&n, nan8, ST_F8_E4M3, 2, 1), 1);
+    ck_assert_int_eq(look_numbers_add(&n, f32, ST_F32, 2, INFINITY), 0);
 }
 END_TEST
 
@@ -224,5 +252,5 @@ START_TEST(control_bytes)
 }
 END_TEST
 
-KIT_MAIN("inspect", fixtures, packed, numbers, one_row, tokenizers, alphabet,
+KIT_MAIN("inspect", fixtures, packed, numbers, types, one_row, tokenizers, alphabet,
          control_bytes)

@@ -271,6 +271,13 @@ START_TEST(folders)
     ck_assert_uint_eq(one, two);
     st_model_close(&m);
 
+    /* A tensor that two files have is the one of the file that the index names. */
+    put_tensor(dir, "m-2", "a", "b", 2);
+    kit_ok(st_model_open(&m, dir));
+    const struct st_entry *b = st_model_find(&m, "b");
+    ck_assert_float_eq(*(const float *)st_data(b->file, b->tensor), 1);
+    st_model_close(&m);
+
     put_tensor(dir, "m-2", "a", NULL, 3);
     kit_ok(st_model_open(&m, dir));
     kit_ok(st_model_digest(&m, &changed));
