@@ -1,10 +1,10 @@
 #!/bin/sh
-# mutants.sh - shows that the tests of the operations can fail.
+# mutants.sh - shows that tests can fail.
 #
 #   CC= FLAGS= LINK= LIBS= tests/mutants.sh BUILD [sample]     (make test-mutants)
 #
-# For each line of mutants.txt a copy of kernels/cpu is changed, what the change touches
-# is compiled and linked in front of the archives, and the test must then fail.  A
+# For each line of mutants.txt a copy of a folder (kernels/cpu unless the files say
+# another) is changed, what the change touches is compiled and linked in front of the archives, and the test must then fail.  A
 # change that no longer applies, does not compile or survives is an error.
 set -u
 build=$1 only=${2:-}
@@ -35,10 +35,11 @@ while IFS='|' read -r files program op change; do
     program=$(echo "$program" | tr -d ' ') op=$(echo "$op" | tr -d ' *')
     tried=$((tried + 1))
     rm -rf "$dir/src" "$dir"/*.o
-    cp -r kernels/cpu "$dir/src"
-    first=${files%% *}
+    first=${files%% *} from=kernels/cpu
+    case $first in */*) from=${first%/*} first=${first##*/} ;; esac
+    cp -r "$from" "$dir/src"
     sed -i "$(echo "$change" | sed 's/^ //')" "$dir/src/$first"
-    if cmp -s "$dir/src/$first" "kernels/cpu/$first"; then
+    if cmp -s "$dir/src/$first" "$from/$first"; then
         fail "does not apply"
         continue
     fi
@@ -46,6 +47,7 @@ while IFS='|' read -r files program op change; do
     objects=
     for f in $files; do
         case $f in *.h) continue ;; esac
+        f=${f##*/}
         # shellcheck disable=SC2086  # flags are words
         $CC $FLAGS $define -w -c -o "$dir/$f.o" "$dir/src/$f" || { objects=; break; }
         objects="$objects $dir/$f.o"

@@ -176,8 +176,12 @@ START_TEST(folders)
     kit_fails(file_make_dirs(kit_path("%s/a/b/file/c", dir)), E_IO, "a/b/file/c");
     kit_write_text(kit_path("%s/outside", dir), "x");
     ck_assert_int_eq(symlink("../outside", kit_path("%s/a/link", dir)), 0);
+    kit_ok(file_make_dirs(kit_path("%s/other", dir)));
+    kit_write_text(kit_path("%s/other/kept", dir), "x");
+    ck_assert_int_eq(symlink("../other", kit_path("%s/a/folder", dir)), 0);
     kit_ok(file_sync_dir(dir));
     kit_ok(file_remove_tree(kit_path("%s/a", dir)));
+    ck_assert(file_exists(kit_path("%s/other/kept", dir)));
     ck_assert(!file_exists(kit_path("%s/a", dir)));
     ck_assert(file_exists(kit_path("%s/outside", dir))); // links are not followed
     kit_ok(file_remove_tree(kit_path("%s/a", dir)));

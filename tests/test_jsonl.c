@@ -193,6 +193,8 @@ static void random_record(struct buf *b, struct rng *r)
                         : "\"labels\":");
         add_list(b, r, n, what, ids);
     }
+    if (rng_below(r, 20) == 0) // perhaps a key that is there already
+        buf_adds(b, rng_below(r, 2) ? ",\"id\":1" : ",\"input_ids\":[1]");
     add_space(b, r);
     buf_addc(b, '}');
     add_space(b, r);

@@ -81,7 +81,8 @@ START_TEST(e4m3_rounds_to_nearest_even)
             ck_assert_int_eq(num_f32_e4m3(s * nextafterf(middle, 1e9f)), top | (b + 1));
         }
     }
-    ck_assert_int_eq(num_f32_e4m3(460), 0x7e); // saturates
+    for (float f = 448; f < 600; f++)
+        ck_assert_int_eq(num_f32_e4m3(f), 0x7e); // saturates, also above the middle
     ck_assert_int_eq(num_f32_e4m3(1e30f), 0x7e);
     ck_assert_int_eq(num_f32_e4m3(-INFINITY), 0xfe);
     ck_assert_int_eq(num_f32_e4m3(1e-30f), 0);
@@ -241,13 +242,15 @@ START_TEST(below_is_uniform)
         chi += (count[i] - want) * (count[i] - want) / want;
     ck_assert_double_lt(chi, CELLS - 1 + 6 * sqrt(2.0 * (CELLS - 1)));
     ck_assert_uint_eq(rng_below(&r, 1), 0);
-    uint64_t top = 0; // a bound that no power of two is near: half is rejected
-    for (int i = 0; i < 100; i++) {
-        uint64_t v = rng_below(&r, (1ull << 63) + 1);
-        ck_assert_uint_le(v, 1ull << 63);
-        top |= v;
+    /* Of 2^64 draws scaled to 3 * 2^62 values those divisible by 3 would come up twice
+     * as often as the others, unless a quarter is rejected. */
+    int thirds = 0;
+    for (int i = 0; i < 9000; i++) {
+        uint64_t v = rng_below(&r, (uint64_t)3 << 62);
+        ck_assert_uint_lt(v, (uint64_t)3 << 62);
+        thirds += v % 3 == 0;
     }
-    ck_assert_uint_gt(top, 1ull << 62);
+    ck_assert_double_lt(fabs(thirds - 3000.0), 6 * sqrt(2000));
 }
 END_TEST
 
@@ -305,7 +308,27 @@ START_TEST(shuffle_permutes)
 }
 END_TEST
 
+/* Every order of four equally often: chi-square over 24 cells, 6 deviations. */
+START_TEST(shuffle_is_uniform)
+{
+    enum { DRAWS = 24000 };
+    int count[256] = {0};
+    struct rng r = rng_new(15);
+    double chi = 0, want = DRAWS / 24.0;
+    for (int i = 0; i < DRAWS; i++) {
+        int64_t x[4] = {0, 1, 2, 3};
+        rng_shuffle(&r, x, 4);
+        count[x[0] << 6 | x[1] << 4 | x[2] << 2 | x[3]]++;
+    }
+    for (int i = 0; i < 256; i++)
+        if (count[i])
+            chi += (count[i] - want) * (count[i] - want) / want;
+    ck_assert_double_lt(chi, 23 + 6 * sqrt(46));
+}
+END_TEST
+
 KIT_MAIN("num, rng", f16_all, bf16_round_trip, e4m3_all, e4m3_rounds_to_nearest_even,
          parses_integers, parses_reals, parses_parts, prints_numbers, philox_vectors,
          draws_are_a_function_of_key_and_counter, below_is_uniform,
-         normal_has_its_moments, normal_is_box_muller, shuffle_permutes)
+         normal_has_its_moments, normal_is_box_muller, shuffle_permutes,
+         shuffle_is_uniform)

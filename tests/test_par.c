@@ -2,6 +2,7 @@
 /* test_par.c - the loop covers every index once, the stream keeps its order, and the
  * failure that comes back is the first by position whatever the timing. */
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -85,21 +86,24 @@ START_TEST(default_is_every_processor)
 }
 END_TEST
 
-/* Fails at 500, quickly, and at 300, late. */
+/* Fails at 300, but not before something behind it has failed, and at all above. */
+struct late {
+    _Atomic int64_t met;
+    _Atomic bool failed_behind;
+};
+
 static int fail_late(void *ctx, int64_t begin, int64_t end, int worker)
 {
-    _Atomic int64_t *met = ctx;
+    struct late *l = ctx;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
-        shake(i);
-        if (i == 300) {
+        for (int wait = 0; i == 300 && !l->failed_behind && wait < 100; wait++)
             shake(299);
-            shake(299);
-            return err_set(E_FORMAT, "at %lld", (long long)i);
-        }
-        if (i >= 301 && i % 50 == 0)
-            return err_set(E_IO, "at %lld", (long long)i);
-        (*met)++;
+        if (i > 300)
+            l->failed_behind = true;
+        if (i >= 300)
+            return err_set(i == 300 ? E_FORMAT : E_IO, "at %lld", (long long)i);
+        l->met++;
     }
     return 0;
 }
@@ -108,12 +112,11 @@ START_TEST(first_failure_by_position)
 {
     struct par *p = NULL;
     kit_ok(par_open(&p, 4));
-    for (int round = 0; round < 10; round++) {
-        _Atomic int64_t met = 0;
-        kit_fails(par_for(p, 2000, 1 + round % 60, fail_late, &met), E_FORMAT,
+    for (int round = 0; round < 60; round++) {
+        struct late l = {0, false};
+        kit_fails(par_for(p, 100000, 1 + round % 60, fail_late, &l), E_FORMAT,
                   "at 300");
-        ck_assert_int_ge(met, 300);
-        ck_assert_int_lt(met, 1000); // the handing out stopped
+        ck_assert_int_eq(l.met, 300); // all before it, and the handing out stopped
     }
     par_close(p);
 }
