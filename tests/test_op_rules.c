@@ -183,6 +183,27 @@ START_TEST(failures_stick)
 }
 END_TEST
 
+/* A label counts as hit when it is the first of the largest logits. */
+START_TEST(first_of_equal_logits)
+{
+    float h[2] = {1, 1}, w[4] = {2, 5, 5, -1}, weight[2] = {1, 1};
+    int32_t label[2] = {1, 2}, hit[2];
+    double loss = 0;
+    struct dev *d = open_cpu();
+    struct tensor none = tensor_of(NULL, DT_F32, T2(2, 1));
+    op_head_loss(d, tensor_of(&loss, DT_F64, T1(1)), i32(hit, 2), none,
+                 f32(h, T2(2, 1)), f32(w, T2(4, 1)), i32(label, 2), f32(weight, T1(2)));
+    kit_ok(dev_sync(d));
+    ck_assert_int_eq(hit[0], 1);
+    ck_assert_int_eq(hit[1], 0);
+    label[1] = 4;
+    op_head_loss(d, tensor_of(&loss, DT_F64, T1(1)), i32(hit, 2), none,
+                 f32(h, T2(2, 1)), f32(w, T2(4, 1)), i32(label, 2), f32(weight, T1(2)));
+    kit_fails(dev_sync(d), E_FORMAT, "row 1: label 4 is outside the vocabulary");
+    dev_close(d);
+}
+END_TEST
+
 /* ---- wrong calls ---- */
 
 static float memory[64];
@@ -337,5 +358,6 @@ START_TEST(circle)
 }
 END_TEST
 
-KIT_MAIN("op_rules", rows_alone, bad_ids, bad_numbers, first_of_equals, failures_stick,
-         wrong_calls, exponential, logarithm, circle)
+KIT_MAIN("op_rules", rows_alone, bad_ids, bad_numbers, first_of_equals,
+         first_of_equal_logits, failures_stick, wrong_calls, exponential, logarithm,
+         circle)
