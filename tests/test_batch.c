@@ -146,6 +146,11 @@ START_TEST(brings_fp8_over)
     for (int i = 0; i < S * WIDTH; i++)
         ck_assert_int_eq(got[i],
                          num_f32_bf16(num_e4m3_f32(q[i]) * scale[i / KIT_HIDDEN]));
+    scale[3 * KIT_TAPS] = INFINITY;
+    kit_ok(batch_make(&b.batch, &r, &b.in, 0));
+    ck_assert_int_eq(dev_sync(b.kit.dev), E_FORMAT);
+    kit_fails(batch_blame(&b.batch, E_FORMAT, &b.in), E_FORMAT,
+              "token 3: hidden state");
     tear_down(&b);
 }
 END_TEST

@@ -123,6 +123,24 @@ START_TEST(learns)
 }
 END_TEST
 
+START_TEST(validates_on_the_same_anchors)
+{
+    static struct bench b;
+    struct metrics by_hand = {0};
+    set_up(&b, 1);
+    struct metrics m = validate(&b), again = validate(&b);
+    kit_same("again", &again, &m, sizeof m);
+    for (int i = 0; i < ROWS; i++) {
+        struct intake_row row;
+        kit_ok(intake_next(&b.in, &row));
+        kit_ok(batch_pass(&b.batch, &b.drafter, &row, 0, (struct tensor){0}, &b.work,
+                          &by_hand));
+    }
+    kit_same("by hand", &m, &by_hand, sizeof m);
+    tear_down(&b);
+}
+END_TEST
+
 START_TEST(is_bit_equal_for_any_threads)
 {
     static struct bench one, three;
@@ -247,5 +265,5 @@ START_TEST(refuses_what_is_not_finite)
 }
 END_TEST
 
-KIT_MAIN("learn", learns, is_bit_equal_for_any_threads, adds_up_over_rows,
-         divides_once_then_clips, refuses_what_is_not_finite)
+KIT_MAIN("learn", learns, validates_on_the_same_anchors, is_bit_equal_for_any_threads,
+         adds_up_over_rows, divides_once_then_clips, refuses_what_is_not_finite)
