@@ -18,7 +18,7 @@ struct run {
     struct shard_reader *reader;
     int64_t shards, rows, first_row;
     uint64_t bytes;
-    bool is_text; /* rows of tokens */
+    bool is_text, has_input; /* rows are tokens; metadata told what they are from */
     struct look_tokens tokens;
     struct look_taps taps;
 };
@@ -62,6 +62,7 @@ static int begin(struct run *r, const struct shard_view *v)
     facts_text(f, "stage", st_meta(&v->header, "stage"));
     look_meta(f, &v->header);
     r->first_row = v->first_row;
+    r->has_input = st_meta(&v->header, "input") != NULL;
     r->is_text = st_find(&v->header, "input_ids") != NULL;
     tell_columns(f, &v->header);
     return rc;
@@ -106,8 +107,9 @@ static int tell(struct run *r)
         look_tokens_tell(f, &r->tokens);
     if (r->taps.taps > 0)
         look_taps_tell(f, &r->taps);
+    /* Known at the end only, so not among the first shard's metadata. */
     const char *input = shard_meta(r->reader, "input");
-    if (input)
+    if (input && !r->has_input)
         facts_text(f, "input_digest", input);
     facts_hash(f, "digest", digest);
     return 0;
