@@ -8,20 +8,22 @@
  * gives the same bits packed or alone, in one pass or in many.
  *
  * Rows that start at the same key and share a key/value head go through a tile
- * together, so the tile stays in the first cache.  In the drafter a second, shorter
- * interval follows: the keys of the row's own block. */
+ * together.  The tile is copied first: its rows lie a power of two apart, in the same
+ * few sets of the cache, and would push each other out.  In the drafter a second,
+ * shorter interval follows: the keys of the row's own block. */
 #include "attn.h"
 #include "loop.h"
 #include "vec.h"
 
 #include <math.h>
 
-enum { TILE = 64, BATCH = 32, CHUNK = 16 };
+enum { TILE = 64, BATCH = 32, CHUNK = 16, COPY_FROM = 4 };
 
 struct attn {
     struct tensor o, lse, q, k, v, kb, vb, lo, hi; // lse, kb: no data in attn_span
     struct attn_block p;
     int64_t heads, kv_heads, width;
+    real *room; // two tiles for each worker
 };
 
 struct row {
@@ -55,18 +57,25 @@ static void fold(struct row *r, const real *k, const real *v, int64_t keys,
 }
 
 /* fold_span takes rows with one common lo through their keys. */
-static void fold_span(const struct attn *a, struct row *row, int n, int64_t kv)
+static void fold_span(const struct attn *a, struct row *row, int n, int64_t kv,
+                      real *room)
 {
     int64_t stride = a->kv_heads * a->width, last = row[0].lo;
     for (int i = 0; i < n; i++)
         last = row[i].hi > last ? row[i].hi : last;
     for (int64_t at = row[0].lo; at < last; at += TILE) {
+        int64_t tile = last - at < TILE ? last - at : TILE, step = stride;
         const real *k = (const real *)a->k.data + at * stride + kv * a->width;
         const real *v = (const real *)a->v.data + at * stride + kv * a->width;
+        if (n >= COPY_FROM) {
+            step = a->width;
+            k = vec_copy(room, step, k, stride, tile, a->width);
+            v = vec_copy(room + TILE * step, step, v, stride, tile, a->width);
+        }
         for (int i = 0; i < n; i++) {
             int64_t keys = row[i].hi - at < TILE ? row[i].hi - at : TILE;
             if (keys > 0)
-                fold(&row[i], k, v, keys, stride, a->width, a->p.scale);
+                fold(&row[i], k, v, keys, step, a->width, a->p.scale);
         }
     }
 }
@@ -93,10 +102,10 @@ static void finish(const struct attn *a, struct row *r)
     }
 }
 
-static void run(const struct attn *a, struct row *row, int n, int64_t kv)
+static void run(const struct attn *a, struct row *row, int n, int64_t kv, real *room)
 {
     if (n > 0)
-        fold_span(a, row, n, kv);
+        fold_span(a, row, n, kv, room);
     for (int i = 0; i < n; i++) {
         if (a->kb.data)
             fold_block(a, &row[i], kv);
@@ -124,8 +133,8 @@ static int attend_items(void *ctx, int64_t begin, int64_t end, int worker)
 {
     const struct attn *a = ctx;
     int64_t group = a->heads / a->kv_heads, queries = a->q.dim[0];
+    real *room = a->room + worker * 2 * TILE * a->width;
     struct row row[BATCH];
-    (void)worker;
     for (int64_t item = begin; item < end; item++) {
         int64_t t0 = item / a->kv_heads * CHUNK, kv = item % a->kv_heads;
         int64_t t1 = t0 + CHUNK < queries ? t0 + CHUNK : queries;
@@ -133,12 +142,12 @@ static int attend_items(void *ctx, int64_t begin, int64_t end, int worker)
         for (int64_t i = 0; i < (t1 - t0) * group; i++) {
             struct row r = start(a, t0 + i / group, kv * group + i % group);
             if (n == BATCH || (n > 0 && r.lo != row[0].lo)) {
-                run(a, row, n, kv);
+                run(a, row, n, kv, room);
                 n = 0;
             }
             row[n++] = r;
         }
-        run(a, row, n, kv);
+        run(a, row, n, kv, room);
     }
     return 0;
 }
@@ -149,6 +158,10 @@ static void attend(struct dev *d, struct attn *a)
     a->kv_heads = a->k.dim[1];
     a->width = a->q.dim[2];
     int64_t chunks = (a->q.dim[0] + CHUNK - 1) / CHUNK;
+    a->room = cpu_scratch(d, (size_t)(par_threads(d->par) * 2 * TILE * a->width) *
+                                 sizeof(real));
+    if (!a->room)
+        return;
     loop_rows(d, chunks * a->kv_heads, 32768, attend_items, a);
 }
 

@@ -4,8 +4,9 @@
  * With p = exp(scale q.k - lse), for each query row and each key it sees:
  *   delta = dout.o     ds = p (dout.v - delta) scale
  *   dq += ds k         dk += ds q         dv += p dout
- * (FlashAttention-2, algorithm 2; derivation in docs/math.md).  The slots of one head
- * of one block walk their keys together, a tile at a time.
+ * (FlashAttention-2, algorithm 2; derivation in docs/math.md).  The rows of one block
+ * on one key/value head, all heads that share it, walk their keys together, a tile at a
+ * time.  Rows and tiles are copied side by side first (see attn.c).
  *
  * The gradient of a key sums over all blocks that see it.  Blocks are cut into groups
  * whose context intervals do not touch (documents, mostly); a thread takes one group on
@@ -17,7 +18,7 @@
 
 #include <string.h>
 
-enum { TILE = 64, SLOTS = 16 };
+enum { TILE = 64, ROWS = 16 };
 
 struct bwd {
     struct attn_grads g;
@@ -25,16 +26,18 @@ struct bwd {
     struct attn_block p;
     int64_t heads, kv_heads, width;
     const int64_t *group; // first block of each group, and the number of blocks
+    char *room;           // for each worker, room_size bytes
+    int64_t room_size;
 };
 
-/* Up to SLOTS rows of one head, D apart by `stride`, and the keys of one kind that they
- * see: row i sees [lo[i], hi[i]). */
+/* The rows of a block on one key/value head: row i is slot i % B of head i / B of those
+ * that share it; it sees keys [lo[i], hi[i]) of the kind at hand. */
 struct rows {
-    const real *q, *dout;
-    real *dq;
-    int64_t n, stride;
-    real lse[SLOTS], delta[SLOTS];
-    int64_t lo[SLOTS], hi[SLOTS];
+    real *q, *dout, *dq; // [n][D]
+    real *lse, *delta;   // [n]
+    int64_t *lo, *hi;    // [n]
+    int64_t n;
+    real *k, *v, *dk, *dv; // [TILE][D], the tile at hand
 };
 
 struct keys {
@@ -43,46 +46,84 @@ struct keys {
     int64_t stride;
 };
 
-/* tile_row fills p and ds of one row for the tile's keys [from, to), zeros elsewhere,
- * and adds to dq. */
-static void tile_row(const struct rows *r, int64_t i, const struct keys *at,
-                     int64_t from, int64_t to, real *p, real *ds, const struct bwd *a)
+static int64_t room_for(int64_t n, int64_t width)
 {
+    return n * (2 * (int64_t)sizeof(int64_t) +
+                (3 * width + 2) * (int64_t)sizeof(real)) +
+           4 * TILE * width * (int64_t)sizeof(real);
+}
+
+/* lay_out places the arrays of n rows in a worker's room. */
+static struct rows lay_out(char *room, int64_t n, int64_t width)
+{
+    struct rows r = {.n = n};
+    r.lo = (int64_t *)(void *)room;
+    r.hi = r.lo + n;
+    r.q = (real *)(void *)(r.hi + n);
+    r.dout = r.q + n * width;
+    r.dq = r.dout + n * width;
+    r.k = r.dq + n * width;
+    r.v = r.k + TILE * width;
+    r.dk = r.v + TILE * width;
+    r.dv = r.dk + TILE * width;
+    r.lse = r.dv + TILE * width;
+    r.delta = r.lse + n;
+    return r;
+}
+
+/* row_scores fills p and ds of one row for the tile's keys [from, to), zeros elsewhere,
+ * and adds to dq. */
+static void row_scores(const struct bwd *a, const struct rows *r, int64_t i,
+                       int64_t from, int64_t to, real *p, real *ds)
+{
+    int64_t width = a->width, n = to - from;
     for (int64_t j = 0; j < TILE; j++)
         p[j] = ds[j] = 0;
-    if (from >= to)
+    if (n <= 0)
         return;
-    const real *k = at->k + from * at->stride, *v = at->v + from * at->stride;
-    int64_t n = to - from;
     p += from;
     ds += from;
-    vec_dots(p, r->q + i * r->stride, k, n, at->stride, a->width);
-    vec_dots(ds, r->dout + i * r->stride, v, n, at->stride, a->width);
+    vec_dots(p, r->q + i * width, r->k + from * width, n, width, width);
+    vec_dots(ds, r->dout + i * width, r->v + from * width, n, width, width);
     for (int64_t j = 0; j < n; j++) {
         p[j] = mathf_exp(p[j] * a->p.scale - r->lse[i]);
         ds[j] = p[j] * (ds[j] - r->delta[i]) * a->p.scale;
     }
-    vec_rows(r->dq + i * r->stride, ds, 1, k, n, at->stride, a->width);
+    vec_rows(r->dq + i * width, ds, 1, r->k + from * width, n, width, width);
 }
 
-/* tile adds what the rows and the keys from `first` on, at most TILE, give each other.
- */
+/* tile_rows adds what rows [begin, end), at most ROWS, and the tile's keys, from
+ * `first` on, give each other. */
+static void tile_rows(const struct bwd *a, const struct rows *r, int64_t begin,
+                      int64_t end, int64_t first, int64_t keys)
+{
+    real p[ROWS][TILE], ds[ROWS][TILE];
+    int64_t width = a->width;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t from = r->lo[i] - first, to = r->hi[i] - first;
+        row_scores(a, r, i, from > 0 ? from : 0, to < keys ? to : keys, p[i - begin],
+                   ds[i - begin]);
+    }
+    for (int64_t j = 0; j < keys; j++) {
+        vec_rows(r->dk + j * width, &ds[0][j], TILE, r->q + begin * width, end - begin,
+                 width, width);
+        vec_rows(r->dv + j * width, &p[0][j], TILE, r->dout + begin * width,
+                 end - begin, width, width);
+    }
+}
+
 static void tile(const struct bwd *a, const struct rows *r, const struct keys *all,
                  int64_t first, int64_t keys)
 {
-    real p[SLOTS][TILE], ds[SLOTS][TILE];
-    struct keys at = *all;
-    at.k += first * at.stride;
-    at.v += first * at.stride;
-    for (int64_t i = 0; i < r->n; i++) {
-        int64_t from = r->lo[i] - first, to = r->hi[i] - first;
-        tile_row(r, i, &at, from > 0 ? from : 0, to < keys ? to : keys, p[i], ds[i], a);
-    }
-    for (int64_t j = 0; j < keys; j++) {
-        int64_t to = (first + j) * at.stride;
-        vec_rows(at.dk + to, &ds[0][j], TILE, r->q, r->n, r->stride, a->width);
-        vec_rows(at.dv + to, &p[0][j], TILE, r->dout, r->n, r->stride, a->width);
-    }
+    int64_t width = a->width, stride = all->stride, at = first * stride;
+    vec_copy(r->k, width, all->k + at, stride, keys, width);
+    vec_copy(r->v, width, all->v + at, stride, keys, width);
+    vec_copy(r->dk, width, all->dk + at, stride, keys, width);
+    vec_copy(r->dv, width, all->dv + at, stride, keys, width);
+    for (int64_t i = 0; i < r->n; i += ROWS)
+        tile_rows(a, r, i, i + ROWS < r->n ? i + ROWS : r->n, first, keys);
+    vec_copy(all->dk + at, stride, r->dk, width, keys, width);
+    vec_copy(all->dv + at, stride, r->dv, width, keys, width);
 }
 
 static void walk(const struct bwd *a, const struct rows *r, const struct keys *keys)
@@ -97,36 +138,47 @@ static void walk(const struct bwd *a, const struct rows *r, const struct keys *k
         tile(a, r, keys, j, last - j < TILE ? last - j : TILE);
 }
 
-/* start gathers rows [t, t + n) of a head and clears their dq. */
-static void start(const struct bwd *a, struct rows *r, int64_t t, int64_t n,
-                  int64_t head)
+/* load copies the rows of a block and clears their dq. */
+static void load(const struct bwd *a, struct rows *r, int64_t block, int64_t kv)
 {
-    int64_t at = (t * a->heads + head) * a->width;
-    r->q = (const real *)a->q.data + at;
-    r->dout = (const real *)a->dout.data + at;
-    r->dq = (real *)a->g.dq.data + at;
-    r->n = n;
-    r->stride = a->heads * a->width;
-    for (int64_t i = 0; i < n; i++) {
-        const real *o = (const real *)a->o.data + at + i * r->stride;
-        r->delta[i] = (real)vec_dot64(r->dout + i * r->stride, o, a->width);
-        r->lse[i] = *loop_reals(&a->lse, (t + i) * a->heads + head, 1, &r->lse[i]);
-        memset(r->dq + i * r->stride, 0, (size_t)a->width * sizeof(real));
+    int64_t width = a->width, size = a->p.block;
+    for (int64_t i = 0; i < r->n; i++) {
+        int64_t t = block * size + i % size, head = kv * (r->n / size) + i / size;
+        int64_t at = t * a->heads + head;
+        const real *o = (const real *)a->o.data + at * width;
+        memcpy(r->q + i * width, (const real *)a->q.data + at * width,
+               (size_t)width * sizeof(real));
+        memcpy(r->dout + i * width, (const real *)a->dout.data + at * width,
+               (size_t)width * sizeof(real));
+        memset(r->dq + i * width, 0, (size_t)width * sizeof(real));
+        r->delta[i] = (real)vec_dot64(r->dout + i * width, o, width);
+        r->lse[i] = *loop_reals(&a->lse, at, 1, &r->lse[i]);
     }
 }
 
-static void context_spans(const struct bwd *a, struct rows *r, int64_t t)
+static void store(const struct bwd *a, const struct rows *r, int64_t block, int64_t kv)
+{
+    int64_t width = a->width, size = a->p.block;
+    for (int64_t i = 0; i < r->n; i++) {
+        int64_t t = block * size + i % size, head = kv * (r->n / size) + i / size;
+        memcpy((real *)a->g.dq.data + (t * a->heads + head) * width, r->dq + i * width,
+               (size_t)width * sizeof(real));
+    }
+}
+
+static void context_spans(const struct bwd *a, struct rows *r, int64_t block)
 {
     for (int64_t i = 0; i < r->n; i++) {
-        r->lo[i] = ((const int32_t *)a->lo.data)[t + i];
-        r->hi[i] = ((const int32_t *)a->hi.data)[t + i];
+        int64_t t = block * a->p.block + i % a->p.block;
+        r->lo[i] = ((const int32_t *)a->lo.data)[t];
+        r->hi[i] = ((const int32_t *)a->hi.data)[t];
     }
 }
 
-static void block_spans(const struct bwd *a, struct rows *r, int64_t t)
+static void block_spans(const struct bwd *a, struct rows *r, int64_t block)
 {
     for (int64_t i = 0; i < r->n; i++)
-        attn_slots(&r->lo[i], &r->hi[i], t + i, &a->p);
+        attn_slots(&r->lo[i], &r->hi[i], block * a->p.block + i % a->p.block, &a->p);
 }
 
 static struct keys keys_of(const struct bwd *a, struct tensor k, struct tensor v,
@@ -138,31 +190,26 @@ static struct keys keys_of(const struct bwd *a, struct tensor k, struct tensor v
                          a->kv_heads * a->width};
 }
 
-static void back_block(const struct bwd *a, int64_t block, int64_t kv)
+static void back_block(const struct bwd *a, int64_t block, int64_t kv, char *room)
 {
-    int64_t share = a->heads / a->kv_heads, size = a->p.block;
     struct keys context = keys_of(a, a->kc, a->vc, a->g.dkc, a->g.dvc, kv);
     struct keys own = keys_of(a, a->kb, a->vb, a->g.dkb, a->g.dvb, kv);
-    for (int64_t head = kv * share; head < (kv + 1) * share; head++)
-        for (int64_t slot = 0; slot < size; slot += SLOTS) {
-            int64_t t = block * size + slot;
-            struct rows r;
-            start(a, &r, t, size - slot < SLOTS ? size - slot : SLOTS, head);
-            context_spans(a, &r, t);
-            walk(a, &r, &context);
-            block_spans(a, &r, t);
-            walk(a, &r, &own);
-        }
+    struct rows r = lay_out(room, a->heads / a->kv_heads * a->p.block, a->width);
+    load(a, &r, block, kv);
+    context_spans(a, &r, block);
+    walk(a, &r, &context);
+    block_spans(a, &r, block);
+    walk(a, &r, &own);
+    store(a, &r, block, kv);
 }
 
 static int back_items(void *ctx, int64_t begin, int64_t end, int worker)
 {
     const struct bwd *a = ctx;
-    (void)worker;
     for (int64_t item = begin; item < end; item++) {
         const int64_t *group = a->group + item / a->kv_heads;
         for (int64_t b = group[0]; b < group[1]; b++)
-            back_block(a, b, item % a->kv_heads);
+            back_block(a, b, item % a->kv_heads, a->room + worker * a->room_size);
     }
     return 0;
 }
@@ -212,9 +259,14 @@ void cpu_attn_block_bwd(struct dev *d, struct attn_grads g, struct tensor dout,
     a.heads = q.dim[1];
     a.kv_heads = kc.dim[1];
     a.width = q.dim[2];
-    int64_t *group = cpu_scratch(d, (size_t)(q.dim[0] / p.block + 1) * sizeof *group);
-    if (!group)
+    a.room_size = room_for(a.heads / a.kv_heads * p.block, a.width);
+    a.room_size = (a.room_size + 63) / 64 * 64;
+    int64_t rooms = par_threads(d->par) * a.room_size;
+    a.room = cpu_scratch(d, (size_t)rooms +
+                                (size_t)(q.dim[0] / p.block + 1) * sizeof *a.group);
+    if (!a.room)
         return;
+    int64_t *group = (int64_t *)(void *)(a.room + rooms);
     for (int i = 0; i < 4; i++)
         if (tensor_count(sum[i]) > 0)
             memset(sum[i]->data, 0, tensor_bytes(sum[i]));

@@ -9,6 +9,8 @@
 
 #include "mathf.h"
 
+#include <string.h>
+
 enum { LANES = (int)(32 / sizeof(real)) };
 
 typedef real vec __attribute__((vector_size(32), aligned(sizeof(real)), may_alias));
@@ -143,6 +145,16 @@ static inline void vec_dots(real *out, const real *x, const real *y, int64_t row
         vec_dot8(out + j, x, y + j * stride, stride, n);
     for (; j < rows; j++)
         out[j] = vec_dot(x, y + j * stride, n);
+}
+
+/* vec_copy copies rows of n elements from `from_stride` apart to `to_stride` apart and
+ * returns the copy. */
+static inline real *vec_copy(real *to, int64_t to_stride, const real *from,
+                             int64_t from_stride, int64_t rows, int64_t n)
+{
+    for (int64_t j = 0; j < rows; j++)
+        memcpy(to + j * to_stride, from + j * from_stride, (size_t)n * sizeof(real));
+    return to;
 }
 
 /* vec_rows: y[0..n) += sum_j a[j] (row j of m), j ascending in one FMA chain per
