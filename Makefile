@@ -80,6 +80,9 @@ $B/bench/%: $B/bench/%.c.o $B/kit.a $B/parts.a $B/lib.a
 $B/fuzz/%: LDFLAGS += $(if $(filter %seeds,$@),,-fsanitize=fuzzer)
 $B/fuzz/%: $B/tests/%.c.o $B/parts.a $B/lib.a
 	$(link)
+# The tiles are unrolled to registers: sanitized in full they take a minute to compile.
+%/kernels/cpu/tile_avx2.c.o %/kernels/cpu/tile_avx512.c.o: \
+    CFLAGS += $(if $(SAN),-O1 -fno-sanitize=undefined)
 # These goals first install what a bare machine lacks; a plain `make` only builds.
 deps := $(if $(filter test pipeline,$(MAKECMDGOALS)),deps)
 deps:
