@@ -185,7 +185,7 @@ void kit_task_run(struct kit_answer *a, struct kit_fixture *f, const struct kit_
                             .row = t->row,
                             .label = t->label,
                             .weight = t->weight};
-    *a = (struct kit_answer){0};
+    *a = (struct kit_answer){.result = {.loss = -1, .weight = -1}};
     a->hidden = kit_tensor_new(DT_F32, T2(rows, f->m.config.hidden));
     if (grads)
         a->grads = kit_tensor_new(DT_F32, T1(f->m.table.count));

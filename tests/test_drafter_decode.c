@@ -224,6 +224,32 @@ START_TEST(decoding_faults)
 }
 END_TEST
 
+/* What is planned is what is used, to the byte: where extending by many rows takes
+ * more, and where proposing does. */
+START_TEST(planned_memory)
+{
+    struct kit_fixture f;
+    struct cache ctx;
+    struct arena work;
+    int32_t pos[KIT_S], id[CONFIG_BLOCK] = {0}, token[CONFIG_BLOCK];
+    kit_fixture_open(&f, "sliding", 1);
+    const struct drafter_config *c = &f.m.config;
+    for (int64_t t = 0; t < f.length; t++)
+        pos[t] = (int32_t)t;
+    for (int64_t rows = 1; rows <= f.length; rows += f.length - 1) {
+        kit_ok(cache_open(&ctx, f.dev, c->layers, rows, c->kv_heads, c->head_dim));
+        kit_arena(&work, f.dev, drafter_decode_bytes(&f.m, rows));
+        kit_ok(drafter_extend(&f.m, &ctx, tensor_rows(f.aux, 0, rows), pos, &work));
+        kit_ok(drafter_propose(&f.m, &ctx, id, c->block, rows, token, &work));
+        kit_arena_spent(&work);
+        cache_close(&ctx);
+    }
+    ck_assert_uint_gt(drafter_decode_bytes(&f.m, f.length),
+                      drafter_decode_bytes(&f.m, 1));
+    kit_fixture_close(&f);
+}
+END_TEST
+
 /* ---- loading ---- */
 
 START_TEST(loads_what_was_saved)
@@ -272,4 +298,4 @@ START_TEST(refuses)
 END_TEST
 
 KIT_MAIN("drafter_decode", decoding_full, decoding_sliding, decoding_bidirectional,
-         decoding_faults, loads_what_was_saved, refuses)
+         decoding_faults, planned_memory, loads_what_was_saved, refuses)
