@@ -3,11 +3,13 @@
  *
  * DIR/fuzz_safetensors gets a file with every type, DIR/fuzz_shard a shard, streams of
  * one and two runs, and names; each of the latter behind a byte that says whether
- * checksums are repaired (see fuzz_shard.c). */
+ * checksums are repaired (see fuzz_shard.c).  DIR/fuzz_jsonl gets records, plain and
+ * compressed. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "err.h"
 #include "mem.h"
@@ -84,10 +86,31 @@ static int write_types(const char *dir)
     return rc;
 }
 
+static int write_records(const char *dir)
+{
+    static const char text[] =
+        "{\"input_ids\": [1, 2, 30], \"loss_mask\": [0, 1, 1]}\n\n"
+        "{\"labels\":[-100,5],\"input_ids\":[4,5],\"attention_mask\":[1,1]}\r\n"
+        "{\"id\": \"a\\n\xc3\xa9\", \"n\": -1, \"x\": [0.5, null], \"input_ids\": "
+        "[7]}\n";
+    char zst[1000];
+    size_t n = ZSTD_compress(zst, sizeof zst, text, strlen(text), 1);
+    char *plain = file_path(dir, "plain"), *packed = file_path(dir, "zstd");
+    int rc = plain && packed && !ZSTD_isError(n) ? file_make_dirs(dir) : E_MEMORY;
+    if (rc == 0)
+        rc = file_write(plain, text, strlen(text));
+    if (rc == 0)
+        rc = file_write(packed, zst, n);
+    mem_free(plain);
+    mem_free(packed);
+    return rc;
+}
+
 static int write_seeds(const char *dir)
 {
     char *st = file_path(dir, "fuzz_safetensors"), *sh = file_path(dir, "fuzz_shard");
-    int rc = st && sh ? 0 : E_MEMORY;
+    char *records = file_path(dir, "fuzz_jsonl");
+    int rc = st && sh && records ? write_records(records) : E_MEMORY;
     TRY_GOTO(rc, rc, out);
     TRY_GOTO(rc, file_make_dirs(st), out);
     TRY_GOTO(rc, file_make_dirs(sh), out);
@@ -102,6 +125,7 @@ static int write_seeds(const char *dir)
 out:
     mem_free(st);
     mem_free(sh);
+    mem_free(records);
     return rc;
 }
 

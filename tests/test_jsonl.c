@@ -259,6 +259,25 @@ START_TEST(fast_takes_the_ordinary)
 }
 END_TEST
 
+START_TEST(fast_leaves_the_odd)
+{
+    static const char *const lines[] = {
+        "{\"n\": 9999999999999999999, \"input_ids\": [1]}",
+        "{\"n\": 99999999999999999999999999, \"input_ids\": [1]}",
+        "{\"n\": -0, \"m\": 01, \"input_ids\": [1]}",
+        "{\"input_ids\": [1], \"loss_mask\": [1], \"labels\": [1]}",
+        "{\"input\\u005fids\": [2], \"input_ids\": [1]}",
+        "{\"input_ids\": [1,]}",
+        "{\"input_ids\": [1]} {}",
+        "{\"input_ids\": [1]",
+        "{,\"input_ids\": [1]}",
+        "{\"input_ids\": [1] \"n\": 1}",
+        "{}"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        ck_assert_msg(!compare(lines[i], strlen(lines[i])), "%s", lines[i]);
+}
+END_TEST
+
 /* ---- blocks ---- */
 
 /* Reads a file block by block and returns all of it, checking the counts. */
@@ -390,5 +409,5 @@ START_TEST(parts_share_lines)
 END_TEST
 
 KIT_MAIN("jsonl", records, fast_agrees_with_strict, fast_takes_the_ordinary,
-         blocks_are_the_file, empty_and_blank_files, damaged_compression,
-         parts_share_lines)
+         fast_leaves_the_odd, blocks_are_the_file, empty_and_blank_files,
+         damaged_compression, parts_share_lines)

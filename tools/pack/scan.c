@@ -47,10 +47,10 @@ static const char *number(const char *p, int64_t *out)
     p += negative;
     const char *begin = p;
     int64_t v = 0;
-    for (; is_digit(*p) && p - begin <= DIGITS; p++)
+    for (; is_digit(*p) && p - begin < DIGITS; p++)
         v = v * 10 + (*p - '0');
-    if (p == begin || p - begin > DIGITS || (*begin == '0' && p - begin > 1) ||
-        *p == '.' || *p == 'e' || *p == 'E')
+    if (p == begin || is_digit(*p) || (*begin == '0' && p - begin > 1) || *p == '.' ||
+        *p == 'e' || *p == 'E')
         return NULL;
     *out = negative ? -v : v;
     return p;
