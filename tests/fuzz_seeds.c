@@ -71,12 +71,14 @@ static int write_types(const char *dir)
     int n = 0;
     for (size_t size = 8; size > 0; size /= 2)
         for (int i = ST_U8; i <= ST_BOOL; i++)
-            if (st_type_size((enum st_type)i) == size)
-                t[n++] = (struct st_tensor){
+            if (st_type_size((enum st_type)i) == size) {
+                t[n] = (struct st_tensor){
                     .name = (char *)(uintptr_t)st_type_name((enum st_type)i),
                     .type = (enum st_type)i,
                     .rank = n % 4,
                     .dim = {1, 2, 1}};
+                n++;
+            }
     TRY(st_header_write(&b, t, n, meta, 1, 8));
     buf_fill(&b, 'x', t[n - 1].end);
     char *path = file_path(dir, "types");

@@ -160,12 +160,13 @@ static const struct {
 static const int64_t source[DOCS][3] = {
     {0, 5, 0}, {1, 0, 3}, {1, 7, 0}, {0, 6, 0}, {0, 6, 2}};
 
+#define FILES                                                                          \
+    "[{\"name\":\"a.jsonl\",\"size\":100,\"xxh3\":\"0000000000000001\"},"              \
+    "{\"name\":\"b.jsonl\",\"size\":200,\"xxh3\":\"0000000000000002\"}]"
+
 static struct shard_options packed_options(void)
 {
-    static const char *const meta[] = {
-        "options", "length=8 seed=1", "files",
-        "[{\"name\":\"a.jsonl\",\"size\":100,\"xxh3\":\"0000000000000001\"},"
-        "{\"name\":\"b.jsonl\",\"size\":200,\"xxh3\":\"0000000000000002\"}]"};
+    static const char *const meta[] = {"options", "length=8 seed=1", "files", FILES};
     return (struct shard_options){
         .name = "packed",
         .stage = "pack",
