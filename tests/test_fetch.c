@@ -199,14 +199,16 @@ END_TEST
 
 START_TEST(manifest_damage)
 {
+    static const char bad_hash[] =
+        "{\"format\":1,\"objects\":[{\"key\":\"a\",\"size\":1,\"mtime_ns\":2,"
+        "\"xxh3\":\"z\"}]}";
     static const char *const bad[] = {"",
                                       "{",
                                       "[]",
                                       "{\"format\":2,\"objects\":[]}",
                                       "{\"format\":1}",
                                       "{\"format\":1,\"objects\":[{\"key\":\"a\"}]}",
-                                      "{\"format\":1,\"objects\":[{\"key\":\"a\","
-                                      "\"size\":1,\"mtime_ns\":2,\"xxh3\":\"z\"}]}"};
+                                      bad_hash};
     struct manifest m;
     int64_t damaged;
     const char *dest = kit_tmp_dir();
