@@ -159,7 +159,7 @@ count() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "${2:-report}" | head -1; }
     echo '{"model_type":"any","vocab_size":400}' >target/config.json
     run -0 "$pack" in -o out --length 64 -m target --report report
     [ "$(count id_out_of_vocabulary)" -gt 0 ]
-    run -78 "$pack" in -o out2 --length 64 -m target --vocab 500
+    run -78 "$pack" in -o out2 --length 64 --target target --vocab 500
     echo '{"text_config":{"vocab_size":500}}' >target/config.json
     run -0 "$pack" in -o out3 --length 64 -m target --report report
     [ "$(count rejected)" = 0 ]

@@ -39,7 +39,7 @@ static const struct opt options[] = {
     OPT_TEXT(0, "report", &cfg.report, "FILE", "what was packed, as JSON", 0),
     OPT_TEXT(0, "rejects", &cfg.rejects, "FILE", "refused records, as JSON lines", 0),
     OPT_HEAD("documents"),
-    OPT_TEXT('m', "model", &cfg.target, "TARGET",
+    OPT_TEXT('m', "target", &cfg.target, "DIR",
              "the target; only vocab_size of its config.json is read", 0),
     OPT_INT(0, "vocab", &cfg.vocab, "N", "ids lie below N; 0 means not checked",
             OPT_CONTENT),
