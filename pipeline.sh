@@ -66,15 +66,23 @@ train() {
 
 evaluate() {
     run eval "$PROMPTS" -m "$TARGET" -d "$DEVICE" \
-        --drafter "$OUT/drafter/$(cat "$OUT/drafter/latest")" --tokens "$TOKENS" \
-        --prompts "$N_PROMPTS" -o "$OUT/report.json"
+        --drafter "$OUT/drafter" --tokens "$TOKENS" --prompts "$N_PROMPTS" \
+        -o "$OUT/report.json"
 }
 
 # The stages from the first to the last named, in order.
-on=
+chosen=
 for stage in fetch pack extract train eval; do
-    [ "$stage" != "$from" ] || on=1
-    [ -z "$on" ] || case $stage in eval) evaluate ;; *) $stage ;; esac
+    [ -z "$chosen" ] && [ "$stage" != "$from" ] || chosen="$chosen $stage"
     [ "$stage" != "$to" ] || break
 done
-[ -n "$on" ] || { echo "pipeline.sh: $from is not a stage: fetch pack extract train eval" >&2; exit 64; }
+case $chosen in
+*" $to") ;;
+*)
+    echo "pipeline.sh: no stages from $from to $to: fetch pack extract train eval" >&2
+    exit 64
+    ;;
+esac
+for stage in $chosen; do
+    case $stage in eval) evaluate ;; *) $stage ;; esac
+done

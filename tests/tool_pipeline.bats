@@ -25,6 +25,16 @@ recipe() {
     find "$dir/micro" -type f -printf '%p %T@ %i\n' | sort | cmp - "$dir/before"
 }
 
+@test "stages that are none, or in the wrong order, are refused before any runs" {
+    for wrong in "fetch evaluate" "pak" "train pack" "fetch pack2"; do
+        # shellcheck disable=SC2086  # words
+        run recipe $wrong
+        [ "$status" -eq 64 ]
+        [[ $output == *"no stages from"* ]]
+        [ ! -e "$dir/micro" ]
+    done
+}
+
 @test "a pipe without a shard on disk gives the checkpoint of the folders" {
     "$BIN/draft-pack" -q tests/micro/train.jsonl -m $target --length 256 --valid 0.2 \
         --valid-output "$dir/pv" -o "$dir/p"
@@ -33,7 +43,6 @@ recipe() {
     train=("$BIN/draft-train" -q -m $target --layers 1 --inter 64 --block 4 --anchors 16
         --mask-id 511 --steps 6 --valid "$dir/hv")
     "${train[@]}" "$dir/h" -o "$dir/folder"
-    
     "$BIN/draft-pack" -q tests/micro/train.jsonl -m $target --length 256 --valid 0.2 \
         --valid-output "$dir/pv2" -o - | "$BIN/draft-extract" -q - -m $target \
         --taps 0,1,2 -o - | "${train[@]}" - -o "$dir/pipe"
