@@ -15,9 +15,9 @@ table() {
         git ls-files "$dir/*" | grep -E "^$dir/[^/]*\.(h|c|cu|cuh)$" | while read -r f; do
             # a header speaks for its source
             case $f in *.c | *.cu) [ -e "${f%.*}.h" ] && continue ;; esac
-            # the idea: line 2 up to the first full stop, colon kept
-            idea=$(sed -n '2,4p' "$f" | tr '\n' ' ' |
-                sed -e "s|^/\* [^ ]* - ||; s| \* | |g; s|\. .*||; s|\.$||; s|\*/.*||; s| *$||")
+            # the idea: from line 2 up to the first full stop
+            idea=$(sed -n '2,4s|^ *[/*]* *||p' "$f" | sed '1s|^[^ ]* - ||' | tr '\n' ' ' |
+                sed -e 's|et al\. |et al@ |; s|\. .*||; s|\*/.*||; s|\. *$||; s| *$||; s|al@|al.|')
             # shellcheck disable=SC2016  # the backquotes are Markdown's
             printf '| `%s` | %s |\n' "$(basename "$f")" "$idea"
         done
