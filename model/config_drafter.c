@@ -9,6 +9,7 @@
 #include "err.h"
 #include "file.h"
 #include "mem.h"
+#include "op.h"
 
 #include <math.h>
 #include <string.h>
@@ -228,10 +229,10 @@ int config_drafter_check(const struct drafter_config *c, const struct target_con
     if (c->heads < 1 || c->kv_heads < 1 || c->heads % c->kv_heads)
         return err_set(E_CONFIG, "drafter: %lld heads over %lld key/value heads",
                        (long long)c->heads, (long long)c->kv_heads);
-    if (c->head_dim < 2 || c->head_dim % 2 || c->head_dim > 1 << 10)
+    if (c->head_dim < 2 || c->head_dim % 2 || c->head_dim > OP_HEAD_MAX)
         return err_set(E_CONFIG,
-                       "drafter: heads of width %lld, even ones are supported",
-                       (long long)c->head_dim);
+                       "drafter: heads of width %lld, even ones up to %d are supported",
+                       (long long)c->head_dim, OP_HEAD_MAX);
     if (c->block < 2 || c->block > CONFIG_BLOCK)
         return err_set(E_CONFIG, "drafter: block size %lld, supported are 2 to %d",
                        (long long)c->block, CONFIG_BLOCK);

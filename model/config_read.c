@@ -3,6 +3,7 @@
 #include "config_read.h"
 
 #include "err.h"
+#include "op.h"
 
 #include <string.h>
 
@@ -110,10 +111,10 @@ int config_read_sizes(struct config_sizes *s, const struct json *o)
     TRY(read_size(&s->max_positions, o, "max_position_embeddings", INT32_MAX));
     const struct json *head = json_get(o, "head_dim");
     if (head && !json_is_null(head)) {
-        TRY(read_size(&s->head_dim, o, "head_dim", 1 << 10));
+        TRY(read_size(&s->head_dim, o, "head_dim", OP_HEAD_MAX));
     } else {
         s->head_dim = s->hidden / s->heads;
-        if (s->hidden % s->heads || s->head_dim > 1 << 10)
+        if (s->hidden % s->heads || s->head_dim > OP_HEAD_MAX)
             return err_set(E_CONFIG,
                            "hidden_size %lld over %lld heads, without head_dim, "
                            "gives no width of a head",

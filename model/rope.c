@@ -3,16 +3,15 @@
 #include "rope.h"
 
 #include "err.h"
+#include "op.h"
 
 #include <math.h>
-
-enum { HEAD_MAX = 1024 }; /* config.c admits no wider head */
 
 int rope_open(struct tensor *freq, struct arena *a, struct dev *d, int64_t head_dim,
               double theta)
 {
-    float host[HEAD_MAX / 2];
-    if (head_dim > HEAD_MAX)
+    float host[OP_HEAD_MAX / 2]; // config*.c admit no wider head
+    if (head_dim > OP_HEAD_MAX)
         bug("a head of %lld channels", (long long)head_dim);
     *freq = arena_tensor(a, DT_F32, T1(head_dim / 2));
     if (!a->base)
