@@ -122,6 +122,28 @@ step-00000120" ]
     diff -r "$D/folder" "$D/piped"
 }
 
+@test "a signal ends the wait for a stream that brings no more" {
+    rows=$("$BIN/draft-inspect" -q "$IN" | sed -n 's/^ *rows  *//p')
+    mkfifo "$D/fifo"
+    (
+        cat "$IN/hidden-00000.safetensors"
+        exec sleep 30
+    ) >"$D/fifo" 3>&- &
+    writer=$!
+    INPUT=- EXEC='exec' train "$D/waiting" -q --steps 1000 <"$D/fifo" 2>"$D/stderr" 3>&- &
+    trainer=$!
+    until [ "$(grep -c '"kind":"step"' "$D/waiting/log.jsonl")" = $((rows / 2)) ]; do
+        sleep 0.05
+    done
+    begun=$SECONDS status=0
+    kill -TERM $trainer
+    wait $trainer || status=$?
+    kill $writer
+    [ $status = 75 ]
+    [ $((SECONDS - begun)) -lt 15 ]
+    grep -q "stopped by a signal after step $((rows / 2)) of 1000: saved" "$D/stderr"
+}
+
 @test "what does not fit the folder is refused with 78 and named" {
     refused 78 "another --lr" train "$D/run" --lr 1e-3
     refused 78 "another --accumulate" train "$D/run" --accumulate 1
@@ -159,6 +181,32 @@ step-00000120" ]
     [ ! -e "$D/x" ]
     cat "$IN"/*-0*.safetensors | head -c 100000 >"$D/cut.stream"
     INPUT=- refused 65 "stdin" train "$D/x" <"$D/cut.stream"
+}
+
+@test "a checkpoint opens in Python and has exactly the tensors of a drafter" {
+    python=build/venv/bin/python
+    [ -x "$python" ] || skip "no build/venv (scripts/deps.sh python)"
+    "$python" - "$D/run/step-00000012" <<'EOF'
+import json, sys
+from safetensors import safe_open
+
+config = json.load(open(sys.argv[1] + "/config.json"))
+h, i, d = (config[k] for k in ("hidden_size", "intermediate_size", "head_dim"))
+q, kv = config["num_attention_heads"] * d, config["num_key_value_heads"] * d
+taps = len(config["dflash_config"]["target_layer_ids"])
+want = {"fc.weight": [h, taps * h], "hidden_norm.weight": [h], "norm.weight": [h]}
+for l in range(config["num_hidden_layers"]):
+    layer = {"input_layernorm": [h], "post_attention_layernorm": [h],
+             "self_attn.q_proj": [q, h], "self_attn.k_proj": [kv, h],
+             "self_attn.v_proj": [kv, h], "self_attn.o_proj": [h, q],
+             "self_attn.q_norm": [d], "self_attn.k_norm": [d],
+             "mlp.gate_proj": [i, h], "mlp.up_proj": [i, h], "mlp.down_proj": [h, i]}
+    want |= {f"layers.{l}.{name}.weight": shape for name, shape in layer.items()}
+with safe_open(sys.argv[1] + "/model.safetensors", "np") as f:
+    parts = {name: f.get_slice(name) for name in f.keys()}
+    assert {n: p.get_shape() for n, p in parts.items()} == want, parts.keys()
+    assert {p.get_dtype() for p in parts.values()} == {"BF16"}
+EOF
 }
 
 @test "the plan is printed and nothing is made" {

@@ -142,6 +142,7 @@ static int resolve(struct run *r)
     const struct intake_about *a = &r->in.about;
     TRY(config_target(&target, cfg.target));
     TRY(intake_open(&r->in, r->tool->input, r->tool->inputs));
+    shard_watch(r->in.reader, &tool_stop);
     if (a->hidden != target.hidden)
         return err_set(E_FORMAT, "%s: hidden states of width %lld, the target has %lld",
                        r->in.view.name, (long long)a->hidden, (long long)target.hidden);
