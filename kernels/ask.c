@@ -75,11 +75,6 @@ bool ask_dim2(struct tensor t, int64_t a, int64_t b)
     return t.rank == 2 && t.dim[0] == a && t.dim[1] == b;
 }
 
-bool ask_dim3(struct tensor t, int64_t a, int64_t b, int64_t c)
-{
-    return t.rank == 3 && t.dim[0] == a && t.dim[1] == b && t.dim[2] == c;
-}
-
 bool ask_same(struct tensor a, struct tensor b)
 {
     bool same = a.rank == b.rank;

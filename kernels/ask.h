@@ -28,7 +28,6 @@ bool ask_type(struct tensor t, enum dtype type);
 /* Shapes. */
 bool ask_dim1(struct tensor t, int64_t a);
 bool ask_dim2(struct tensor t, int64_t a, int64_t b);
-bool ask_dim3(struct tensor t, int64_t a, int64_t b, int64_t c);
 bool ask_same(struct tensor a, struct tensor b); /* of one shape */
 
 /* Memory. */

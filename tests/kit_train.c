@@ -186,9 +186,9 @@ void kit_hidden(const char *dir, const struct kit_rows *k)
 {
     char target[HASH_TEXT];
     hash_text(target, k->target);
-    const char *const meta[] = {"target", target,
-                                "taps",   k->taps ? k->taps : "1,2",
-                                "source", "00000000000000ab"};
+    const char *const meta[] = {"target",  target,
+                                "taps",    k->taps ? k->taps : "1,2",
+                                "opening", "00000000000000ab"};
     struct shard_options o = {
         .name = "hidden",
         .stage = k->stage ? k->stage : "extract",

@@ -48,13 +48,6 @@ static size_t last_bytes(const struct hidden_form *f)
     return (size_t)(f->length * f->width) * 2;
 }
 
-size_t hidden_bytes(const struct hidden_form *f)
-{
-    size_t text = (size_t)f->length * (4 + 1 + 4 + 3 * 8);
-    return text + aux_bytes(f) + (f->fp8 ? scale_bytes(f) : 0) +
-           (f->last ? last_bytes(f) : 0);
-}
-
 int hidden_row_new(struct hidden_row *r, const struct hidden_form *f)
 {
     size_t s = (size_t)f->length;

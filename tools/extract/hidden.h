@@ -37,9 +37,6 @@ struct hidden_row {
 /* hidden_columns fills o->column; the order is that of the files. */
 void hidden_columns(struct shard_options *o, const struct hidden_form *f);
 
-/* hidden_bytes is what a hidden_row takes on the host. */
-size_t hidden_bytes(const struct hidden_form *f);
-
 int hidden_row_new(struct hidden_row *r, const struct hidden_form *f);
 void hidden_row_free(struct hidden_row *r); /* zero struct is fine */
 
