@@ -3,7 +3,7 @@
 #   make -j            build all tools for this machine
 #   make -j pipeline   train and evaluate the demo drafter (recipes/demo.env)
 #   make test          all tests, no GPU needed; TEST=name runs one
-#   make bench         speed, beside peers        make fuzz        fuzz targets, FUZZ_TIME=60
+#   make bench         speed                      make fuzz        fuzz targets, FUZZ_TIME=60
 #   make test-faults   every write of every stage fails once       make lint  make format
 #   make install       PREFIX=/usr/local DESTDIR=   make help      these lines
 #
@@ -91,7 +91,7 @@ $B/f64/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) -DREAL=double $(CFLAGS) -c -o $@ $<
 $B/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
-# The compiler's resource report of each kernel stays beside its object (scripts/kernels.sh).
+# The compiler's resource report of each kernel stays beside its object.
 $B/%.cu.o: %.cu Makefile config.mk | $(deps)
 	$(call Q,NVCC)mkdir -p $(@D); $(NVCC) $(CPPFLAGS) $(NVFLAGS) -c -o $@ $< 2>$@.report \
 	    || { cat $@.report; false; }
@@ -106,7 +106,7 @@ mutants = CC="$(CC)" FLAGS="$(CPPFLAGS) $(CFLAGS)" LINK="$(LDFLAGS)" \
 test-mutants: tests
 	@$(mutants)
 bench: all $(BENCH:%=$B/bench/%)
-	@scripts/bench.sh $B
+	@for b in $(BENCH); do $B/bench/$$b || exit; done
 # Every durable step of every stage fails once; a sample of it is part of `make test`.
 $B/faults.so: tests/faults.c Makefile
 	$(call Q,CC)mkdir -p $(@D); $(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $<
@@ -125,9 +125,13 @@ lint:
 	@scripts/lint.sh
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
+	install $(TOOLS:%=$B/bin/draft-%) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(wildcard tools/*/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^lib.a/,$$d'
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all pipeline demo-controls test-faults deps test tests test-mutants bench fuzz fuzz-targets lint format help
+.PHONY: all pipeline demo-controls test-faults deps test tests test-mutants bench fuzz fuzz-targets lint format install help

@@ -2,7 +2,7 @@
 # lint.sh - what a machine can say about style; cheapest first, all findings printed.
 #
 # Format (clang-format), include rules (layers.sh), file and function length, banned
-# calls, printing and exiting below tools/, names of files, headers documented, recipes,
+# calls, printing and exiting below tools/, names of files, their first lines, recipes,
 # shell scripts (shellcheck), man pages (mandoc), spelling where codespell is installed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -11,10 +11,9 @@ fail() { printf '%s\n' "$*"; bad=1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
 src=$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
-code=$src
 
 if have clang-format; then
-    for f in $code; do
+    for f in $src; do
         clang-format --dry-run --Werror "$f" >/dev/null 2>&1 || fail "$f: make format"
     done
 else
