@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dev.h - a device: its memory, its arenas, its clock, its sticky error.
+/* dev.h - a device: its memory, its arenas, its sticky error.
  *
  * A device is the CPU or one GPU.  Work is issued in order and may complete later; a
  * failure is remembered and every later op does nothing, so model code reads like the
@@ -9,7 +9,7 @@
  *
  * Memory comes from arenas, one per lifetime (weights, gradients, activations, step).
  * An arena is one allocation; it hands out pieces in order and takes them back all at
- * once. The sum of the arenas is what a plan promises: dev_held and arena.high let it
+ * once. The sum of the arenas is what a plan promises: dev.held and arena.high let it
  * be checked to the byte. */
 #ifndef DEV_H
 #define DEV_H
@@ -35,8 +35,9 @@ struct dev {
     void *state; /* the backend's own: streams, handles */
 };
 
-/* dev_open opens "cpu" or "cuda:N".  E_CONFIG when this build or machine has no such
- * device, saying which build would.  The processor must have AVX2 and FMA (x86-64-v3).
+/* dev_open opens "cpu", "cuda" or "cuda:N".  E_CONFIG when this build or machine has no
+ * such device, saying which build would.  The processor must have AVX2 and FMA
+ * (x86-64-v3).
  */
 int dev_open(struct dev **out, const char *name, struct par *par);
 void dev_close(struct dev *d);

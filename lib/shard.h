@@ -84,7 +84,7 @@ int shard_row(struct shard_writer *w, void *column[SHARD_COLUMNS]);
 
 /* shard_fixed adds n entries of `fixed` column c to the shard being filled, after the
  * shard_row of the row that speaks of them (which may begin a shard).  Returns the
- * index of the first of them in that shard. */
+ * index of the first of them in that shard, or E_MEMORY. */
 int64_t shard_fixed(struct shard_writer *w, int c, const void *entries, int64_t n);
 
 /* shard_end_meta adds a pair to the end file alone: what is known only when the input

@@ -5,9 +5,11 @@
  *   ctx = norm(fc aux)                      once, rows of context
  *   x   = embed[anchor, mask, mask ...]     blocks of B rows
  *   each layer:  u = norm(x);  q = Wq u;  k, v = W u (block) and W ctx (context)
- *                q, k: head norm, RoPE;  x += Wo attention(q; context < anchor, own
- * block) x += Wd (silu(Wg y) * Wu y),  y = norm(x) h = norm(x);  slot k >= 1 through
- * the target's frozen head predicts token a + k */
+ *                q, k: head norm, RoPE
+ *                x += Wo attention(q; context before the anchor, own block)
+ *                x += Wd (silu(Wg y) * Wu y),  y = norm(x)
+ *   h   = norm(x)                           slot k >= 1, through the target's frozen
+ *                                           head, predicts token a + k */
 #ifndef DRAFTER_H
 #define DRAFTER_H
 

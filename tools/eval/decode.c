@@ -6,8 +6,8 @@
  *         v = min(B, remaining)
  *         propose v - 1 tokens behind text[start]; the drafter's context holds the taps
  *             of positions [0, start): the anchor's own exist only after the next pass
- *         verify [anchor, proposals]; emit the accepted ones and the target's next
- * token start += accepted + 1; taps of the rows kept go to the drafter's context */
+ *         verify [anchor, proposals]; emit those accepted and the target's next
+ *         start += accepted + 1; taps of the rows kept go to the drafter's context */
 #include "decode.h"
 
 #include <string.h>

@@ -23,7 +23,7 @@ const struct opt eval_table[] = {
     OPT_HEAD("models"),
     OPT_TEXT('m', "target", &cfg.target, "DIR", "checkpoint of the target", 0),
     OPT_TEXT(0, "drafter", &cfg.drafter, "DIR", "checkpoint of the drafter", 0),
-    OPT_TEXT('d', "device", &cfg.device, "DEV", "cpu or cuda:N", 0),
+    OPT_TEXT('d', "device", &cfg.device, "DEV", "cpu, cuda or cuda:N", 0),
     OPT_HEAD("what is done"),
     OPT_FLAG(0, "plain", &cfg.plain, "only plain decoding, without a drafter",
              OPT_CONTENT),

@@ -122,7 +122,10 @@ static void add_slots(struct buf *to, const struct tally *t)
             buf_addf(to, "%7lld", (long long)t->count[k]);
         buf_adds(to, "\nslot right  ");
         for (int64_t k = begin; k < end; k++)
-            k ? buf_addf(to, "%7.3f", tally_rate(t, k)) : buf_adds(to, "      -");
+            if (k == 0)
+                buf_adds(to, "      -");
+            else
+                buf_addf(to, "%7.3f", tally_rate(t, k));
         buf_addc(to, '\n');
     }
 }

@@ -32,7 +32,7 @@ static struct {
 static const struct opt options[] = {
     OPT_HEAD("target"),
     OPT_TEXT('m', "target", &cfg.target, "DIR", "checkpoint of the target", 0),
-    OPT_TEXT('d', "device", &cfg.device, "DEV", "cpu or cuda:N", 0),
+    OPT_TEXT('d', "device", &cfg.device, "DEV", "cpu, cuda or cuda:N", 0),
     OPT_INT(0, "memory", &cfg.memory, "BYTES",
             "working memory of a pass, 0 without bound; rows that take more are "
             "computed in pieces",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* scheme.h - where objects come from: a table of URL schemes.
  *
- * A backend is two functions.  Every other part of fetch sees keys, sizes and bytes, so
+ * A backend is three functions.  Every other part of fetch sees keys, sizes and bytes, so
  * a new scheme is a row in scheme.c and a file of its own. */
 #ifndef SCHEME_H
 #define SCHEME_H

@@ -49,8 +49,8 @@ void batch_close(struct batch *b);
 /* batch_make fills `out` (borrowed from b until the next call) from a row, with the
  * anchors of `epoch`; blocks 0 when the row has no candidates, and then the hidden
  * states stay where they are.  E_FORMAT naming file, row and record for ids outside the
- * vocabulary.  Hidden states that are not finite
- * stick to the device; batch_blame then names their record. */
+ * vocabulary.  Hidden states that are not finite stick to the device; batch_blame then
+ * names their record. */
 int batch_make(struct batch *b, struct drafter_row *out, const struct intake_row *in,
                int64_t epoch);
 
