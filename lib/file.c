@@ -286,15 +286,10 @@ struct names {
 
 static int names_add(struct names *l, const char *name)
 {
-    if (l->n == l->cap) {
-        int64_t cap = l->cap ? l->cap * 2 : 64;
-        char **at =
-            mem_grow(l->at, sizeof *at * (size_t)l->n, sizeof *at * (size_t)cap);
-        if (!at)
-            return E_MEMORY;
-        l->at = at;
-        l->cap = cap;
-    }
+    char **at = mem_room(l->at, l->n, &l->cap, sizeof *at);
+    if (!at)
+        return E_MEMORY;
+    l->at = at;
     if (!(l->at[l->n] = mem_text(name)))
         return E_MEMORY;
     l->n++;

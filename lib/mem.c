@@ -11,7 +11,7 @@
 
 #include "err.h"
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, FIRST_ITEMS = 64 };
 
 void *mem_alloc(size_t bytes)
 {
@@ -47,6 +47,21 @@ void *mem_grow(void *p, size_t old_bytes, size_t bytes)
         memcpy(q, p, keep);
     free(p);
     return q;
+}
+
+void *mem_room(void *at, int64_t n, int64_t *cap, size_t size)
+{
+    size_t more = *cap ? 2 * (size_t)*cap : FIRST_ITEMS, bytes;
+    if (n < *cap)
+        return at;
+    if (__builtin_mul_overflow(more, size, &bytes)) {
+        err_set(E_MEMORY, "no memory for %zu items of %zu bytes", more, size);
+        return NULL;
+    }
+    void *p = mem_grow(at, (size_t)n * size, bytes);
+    if (p)
+        *cap = (int64_t)more;
+    return p;
 }
 
 char *mem_text(const char *s)

@@ -7,6 +7,7 @@
 #define MEM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* mem_alloc returns `bytes` bytes, not initialised; 0 bytes give a valid pointer. */
 void *mem_alloc(size_t bytes);
@@ -17,6 +18,11 @@ void *mem_zero(size_t n, size_t size);
 /* mem_grow returns a block of `bytes` holding the first min(old_bytes, bytes) bytes of
  * p, and frees p; on failure p is untouched.  p may be NULL. */
 void *mem_grow(void *p, size_t old_bytes, size_t bytes);
+
+/* mem_room returns an array of n items of `size` bytes with room for one more: itself,
+ * or moved to twice the room.  *cap, the items that fit, is kept up to date; on failure
+ * all is untouched.  `at` may be NULL with n and *cap 0. */
+void *mem_room(void *at, int64_t n, int64_t *cap, size_t size);
 
 /* mem_text returns a copy of a string. */
 char *mem_text(const char *s);

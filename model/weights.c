@@ -27,17 +27,12 @@ struct weights_entry {
 void weights_want(struct weights *w, struct tensor *to, enum weights_form form,
                   int64_t rows, int64_t cols, const char *fmt, ...)
 {
-    if (w->count == w->capacity) {
-        int64_t more = w->capacity ? 2 * w->capacity : 64;
-        size_t size = sizeof *w->entry;
-        void *p = mem_grow(w->entry, (size_t)w->capacity * size, (size_t)more * size);
-        if (!p) {
-            w->failed = true;
-            return;
-        }
-        w->entry = p;
-        w->capacity = more;
+    struct weights_entry *at = mem_room(w->entry, w->count, &w->capacity, sizeof *at);
+    if (!at) {
+        w->failed = true;
+        return;
     }
+    w->entry = at;
     struct weights_entry *e = &w->entry[w->count++];
     *e = (struct weights_entry){
         .form = form, .rank = cols ? 2 : 1, .dim = {rows, cols}, .to = to};

@@ -126,6 +126,29 @@ START_TEST(memory)
 }
 END_TEST
 
+START_TEST(memory_room)
+{
+    int64_t cap = 0, moves = 0;
+    int *at = NULL;
+    for (int n = 0; n < 1000; n++) {
+        int *to = mem_room(at, n, &cap, sizeof *at);
+        ck_assert(to && cap > n);
+        moves += to != at;
+        at = to;
+        at[n] = n;
+    }
+    ck_assert_int_eq(moves, 5);
+    for (int n = 0; n < 1000; n++)
+        ck_assert_int_eq(at[n], n);
+    cap = 1000;
+    ck_assert_ptr_null(mem_room(at, 1000, &cap, SIZE_MAX / 1000));
+    kit_fails(E_MEMORY, E_MEMORY, "2000 items of");
+    ck_assert_int_eq(cap, 1000);
+    ck_assert_int_eq(at[999], 999);
+    mem_free(at);
+}
+END_TEST
+
 START_TEST(memory_fails)
 {
     ck_assert_ptr_null(mem_alloc(SIZE_MAX));
@@ -192,11 +215,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = kit_suite(
-        "base", (const TTest *const[]){messages, messages_are_cut, codes_of_errno,
-                                       slot_per_thread, try_passes_failures_only,
-                                       memory, memory_fails, buffers, buffers_grow,
-                                       buffers_fail_and_stay_failed, NULL});
+    Suite *s = kit_suite("base", (const TTest *const[]){
+                                     messages, messages_are_cut, codes_of_errno,
+                                     slot_per_thread, try_passes_failures_only, memory,
+                                     memory_room, memory_fails, buffers, buffers_grow,
+                                     buffers_fail_and_stay_failed, NULL});
     TCase *exits = tcase_create("exits");
     tcase_add_exit_test(exits, bug_exits_with_70, 70);
     suite_add_tcase(s, exits);

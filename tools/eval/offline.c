@@ -122,27 +122,16 @@ static void close_all(struct offline *x)
 
 /* ---- walking ---- */
 
-static int make_room(struct offline *x)
-{
-    if (x->runs < x->room)
-        return 0;
-    int64_t room = x->room ? 2 * x->room : 256;
-    void *p = mem_grow(x->kept, (size_t)x->room * sizeof *x->kept,
-                       (size_t)room * sizeof *x->kept);
-    if (!p)
-        return E_MEMORY;
-    x->kept = p;
-    x->room = room;
-    return 0;
-}
-
 static int keep(void *ctx, const struct walk_run *r)
 {
     struct offline *x = ctx;
     size_t bytes = (size_t)r->rounds * sizeof *r->accepted;
 
     TRY(tally_add(&x->tally, r->ids, r->n, r->accepted, r->rounds));
-    TRY(make_room(x));
+    struct kept *at = mem_room(x->kept, x->runs, &x->room, sizeof *at);
+    if (!at)
+        return E_MEMORY;
+    x->kept = at;
     int32_t *accepted = mem_alloc(bytes);
     if (!accepted)
         return E_MEMORY;

@@ -44,27 +44,16 @@ out:
     return rc;
 }
 
-static int make_room(struct prompts *p)
-{
-    if (p->n < p->room)
-        return 0;
-    int64_t room = p->room ? p->room * 2 : 64;
-    void *q = mem_grow(p->prompt, (size_t)p->room * sizeof *p->prompt,
-                       (size_t)room * sizeof *p->prompt);
-    if (!q)
-        return E_MEMORY;
-    p->prompt = q;
-    p->room = room;
-    return 0;
-}
-
 static int add_line(struct prompts *p, const char *text, size_t n, int64_t line,
                     int64_t vocab)
 {
     if (n == strspn(text, " \t\r"))
         return 0;
-    TRY(make_room(p));
-    struct prompt *q = &p->prompt[p->n++];
+    struct prompt *at = mem_room(p->prompt, p->n, &p->room, sizeof *at);
+    if (!at)
+        return E_MEMORY;
+    p->prompt = at;
+    struct prompt *q = &at[p->n++];
     *q = (struct prompt){.line = line};
     TRY(read_line(q, text, n, vocab));
     if (q->n > p->longest)

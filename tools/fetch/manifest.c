@@ -19,15 +19,10 @@
 
 static int append(struct manifest *m, const struct entry *e)
 {
-    if (m->n == m->cap) {
-        int64_t cap = m->cap ? 2 * m->cap : 256;
-        struct entry *at =
-            mem_grow(m->at, sizeof *at * (size_t)m->n, sizeof *at * (size_t)cap);
-        if (!at)
-            return E_MEMORY;
-        m->at = at;
-        m->cap = cap;
-    }
+    struct entry *at = mem_room(m->at, m->n, &m->cap, sizeof *at);
+    if (!at)
+        return E_MEMORY;
+    m->at = at;
     struct entry *to = &m->at[m->n];
     *to = *e;
     to->age = m->n;

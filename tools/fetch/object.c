@@ -14,15 +14,10 @@
 
 struct object *object_add(struct objects *list, const char *key, const char *from)
 {
-    if (list->n == list->cap) {
-        int64_t cap = list->cap ? 2 * list->cap : 256;
-        struct object *at =
-            mem_grow(list->at, sizeof *at * (size_t)list->n, sizeof *at * (size_t)cap);
-        if (!at)
-            return NULL;
-        list->at = at;
-        list->cap = cap;
-    }
+    struct object *at = mem_room(list->at, list->n, &list->cap, sizeof *at);
+    if (!at)
+        return NULL;
+    list->at = at;
     struct object *o = &list->at[list->n];
     *o = (struct object){.key = mem_text(key), .from = mem_text(from)};
     if (!o->key || !o->from) {

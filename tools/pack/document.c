@@ -31,15 +31,10 @@ int64_t document_tokens(const struct documents *d)
 
 static struct document *append(struct documents *d, int64_t record)
 {
-    if (d->n == d->cap) {
-        int64_t cap = d->cap ? 2 * d->cap : 256;
-        struct document *at =
-            mem_grow(d->at, sizeof *at * (size_t)d->n, sizeof *at * (size_t)cap);
-        if (!at)
-            return NULL;
-        d->at = at;
-        d->cap = cap;
-    }
+    struct document *at = mem_room(d->at, d->n, &d->cap, sizeof *at);
+    if (!at)
+        return NULL;
+    d->at = at;
     struct document *doc = &d->at[d->n];
     *doc = (struct document){.record = record, .at = document_tokens(d)};
     d->n++;

@@ -23,15 +23,10 @@
 
 static int add(struct input *in, const char *path, const char *name, int64_t size)
 {
-    if (in->n == in->cap) {
-        int64_t cap = in->cap ? 2 * in->cap : 64;
-        struct input_file *at =
-            mem_grow(in->at, sizeof *at * (size_t)in->n, sizeof *at * (size_t)cap);
-        if (!at)
-            return E_MEMORY;
-        in->at = at;
-        in->cap = cap;
-    }
+    struct input_file *at = mem_room(in->at, in->n, &in->cap, sizeof *at);
+    if (!at)
+        return E_MEMORY;
+    in->at = at;
     struct input_file *f = &in->at[in->n++];
     *f = (struct input_file){mem_text(path), mem_text(name), size, 0};
     return f->path && f->name ? 0 : E_MEMORY;

@@ -37,15 +37,10 @@ void window_open(struct window *w, struct emit *to, int64_t length, int64_t piec
 
 static int append(struct window *w, const struct waiting *what)
 {
-    if (w->n == w->cap) {
-        int64_t cap = w->cap ? 2 * w->cap : 1024;
-        struct waiting *at =
-            mem_grow(w->at, sizeof *at * (size_t)w->n, sizeof *at * (size_t)cap);
-        if (!at)
-            return E_MEMORY;
-        w->at = at;
-        w->cap = cap;
-    }
+    struct waiting *at = mem_room(w->at, w->n, &w->cap, sizeof *at);
+    if (!at)
+        return E_MEMORY;
+    w->at = at;
     w->at[w->n++] = *what;
     return 0;
 }
