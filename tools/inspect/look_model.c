@@ -252,12 +252,14 @@ static int list_steps(const char *run, struct buf *steps)
     DIR *d = opendir(run);
     if (!d)
         return err_errno(errno, "cannot list %s", run);
-    while ((e = readdir(d))) {
+    while (errno = 0, (e = readdir(d))) {
         int64_t step = step_of(e->d_name);
         if (step >= 0)
             buf_add(steps, &step, sizeof step);
     }
+    int rc = errno ? err_errno(errno, "cannot list %s", run) : 0;
     closedir(d);
+    TRY(rc);
     TRY(buf_check(steps));
     if (steps->len > 0)
         qsort(steps->p, steps->len / sizeof(int64_t), sizeof(int64_t), by_step);

@@ -72,14 +72,16 @@ static int list_steps(const char *run, int64_t **out, int64_t *n)
     int rc = 0;
     DIR *dir = opendir(run);
     if (!dir)
-        return err_errno(errno, "%s: reading", run);
-    while (rc == 0 && (e = readdir(dir))) {
+        return err_errno(errno, "cannot list %s", run);
+    while (errno = 0, rc == 0 && (e = readdir(dir))) {
         int64_t s = step_of(e->d_name);
         if (s >= 0)
             buf_add(&step, &s, sizeof s);
         else if (is_leftover(e->d_name))
             rc = remove_named(run, e->d_name);
     }
+    if (rc == 0 && errno)
+        rc = err_errno(errno, "cannot list %s", run);
     closedir(dir);
     if (rc == 0)
         rc = buf_check(&step);
