@@ -175,7 +175,7 @@ void op_adamw(struct dev *d, struct tensor w, struct tensor master, struct tenso
               struct tensor v, struct tensor grad, struct adamw p);
 
 /* op_finite: the device fails with E_FORMAT, naming `what` and the first bad row, when
- * x[T,H] holds a NaN or an infinity. */
+ * x[T,H] holds a NaN or an infinity.  `what` lives until the next dev_sync at least. */
 void op_finite(struct dev *d, struct tensor x, const char *what);
 
 #endif

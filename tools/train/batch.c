@@ -14,7 +14,6 @@
 #include "span.h"
 
 #include <math.h>
-#include <stdio.h>
 
 /* carve lays out the device's part; on a plan it only counts. */
 static void carve(struct batch *b)
@@ -132,7 +131,6 @@ static int upload(struct batch *b, const struct intake_row *in, struct tensor *a
 {
     struct dev *d = b->arena.dev;
     int64_t s = in->row.text.length;
-    char what[160];
     *aux = tensor_rows(b->states, 0, s);
     if (in->row.scale) {
         struct tensor q = tensor_rows(b->stored, 0, s);
@@ -143,8 +141,7 @@ static int upload(struct batch *b, const struct intake_row *in, struct tensor *a
     } else {
         TRY(dev_put(d, aux->data, in->row.aux, tensor_bytes(aux)));
     }
-    snprintf(what, sizeof what, "%s: hidden states", in->file);
-    op_finite(d, *aux, what);
+    op_finite(d, *aux, "hidden states"); // batch_blame knows file and record
     return 0;
 }
 
