@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* scheme.h - where objects come from: a table of URL schemes.
  *
- * A backend is three functions.  Every other part of fetch sees keys, sizes and bytes, so
- * a new scheme is a row in scheme.c and a file of its own. */
+ * A backend is three functions.  Every other part of fetch sees keys, sizes and bytes,
+ * so a new scheme is a row in scheme.c and a file of its own. */
 #ifndef SCHEME_H
 #define SCHEME_H
 

@@ -27,7 +27,7 @@ struct intake_about {
     char taps_text[INTAKE_TAPS]; /* "1,7,13", as recorded */
     bool fp8;                    /* aux is e4m3 with scales, else bf16 */
     uint64_t target;             /* digest of the model that gave the hidden states */
-    char first[HASH_TEXT]; /* header_xxh3 of the first shard read */
+    char first[HASH_TEXT];       /* header_xxh3 of the first shard read */
 };
 
 struct intake {
