@@ -87,10 +87,8 @@ static void draw(uint8_t *drawn, int32_t *list, const struct piece *p,
             list[n++] = (int32_t)t;
     for (int64_t i = 0; i < p->share; i++) {
         int64_t j = i + (int64_t)rng_below(&rng, (uint64_t)(n - i));
-        int32_t t = list[j];
-        list[j] = list[i];
-        list[i] = t;
-        drawn[t] = 1;
+        drawn[list[j]] = 1;
+        list[j] = list[i]; /* what place i held stays to be drawn */
     }
 }
 

@@ -57,6 +57,10 @@ START_TEST(candidates)
     int32_t a[BUDGET];
     ck_assert_int_eq(anchor_draw(a, BUDGET, &f.row, 1), 3);
     ck_assert(a[0] == 2 && a[1] == 3 && a[2] == 8);
+    f.row.length = 4; /* the row ends inside the document: 3 has no successor */
+    ck_assert_int_eq(anchor_candidates(&f.row), 1);
+    ck_assert_int_eq(anchor_draw(a, BUDGET, &f.row, 1), 1);
+    f.row.length = S;
     f.mask[3] = 0; /* a gap: 2 lacks a supervised successor, 3 is not supervised */
     ck_assert_int_eq(anchor_draw(a, BUDGET, &f.row, 1), 1);
     ck_assert_int_eq(a[0], 8);
@@ -183,16 +187,17 @@ START_TEST(labels)
 }
 END_TEST
 
-/* The row's last token ends its labels too. */
+/* The row's last token ends its labels, though what lies behind goes on. */
 START_TEST(labels_end_of_row)
 {
     struct fixture f;
     int32_t row[BUDGET], label[BUDGET];
     float weight[BUDGET];
     fill(&f, (const int[]){S}, 1, 0);
-    const int32_t anchor[] = {S - 3};
+    f.row.length = S - 20;
+    const int32_t anchor[] = {S - 23};
     ck_assert_int_eq(anchor_labels(row, label, weight, anchor, 1, BLOCK, 7, &f.row), 2);
-    ck_assert_int_eq(label[1], f.ids[S - 1]);
+    ck_assert_int_eq(label[1], f.ids[S - 21]);
 }
 END_TEST
 

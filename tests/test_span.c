@@ -25,6 +25,7 @@ START_TEST(docs)
         while (start > 0 && doc[start - 1] == doc[t])
             start--;
         ck_assert_int_eq(pos[t], t - start);
+        ck_assert(doc[t] >= 0 || lo[t] == hi[t]);
         for (int s = 0; s < S; s++) {
             bool sees = doc[t] >= 0 && doc[s] == doc[t] && s <= t;
             ck_assert_msg(sees == (s >= lo[t] && s < hi[t]), "row %d, key %d", t, s);

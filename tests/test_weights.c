@@ -13,6 +13,26 @@ enum { H = 64, V = 512 };
 static const char *const untied = "tests/golden/target-qwen3";
 static const char *const tied = "tests/golden/target-qwen3-tied";
 
+/* Layers up to the last one wanted, and no more, are loaded. */
+START_TEST(early_exit)
+{
+    struct dev *d;
+    struct target *t;
+    size_t held[3];
+    kit_ok(dev_open(&d, "cpu", NULL));
+    for (int i = 0; i < 3; i++) {
+        kit_ok(target_open(&t, d, kit_path("%s/model", untied), i < 2 ? i : -1, false));
+        held[i] = d->held;
+        target_close(t);
+    }
+    size_t layer = held[1] - held[0];
+    ck_assert_uint_gt(layer, 0);
+    ck_assert_uint_eq(held[2], held[1] + 2 * layer);
+    ck_assert_uint_eq(d->held, 0);
+    dev_close(d);
+}
+END_TEST
+
 START_TEST(vocabulary)
 {
     struct dev *d;
@@ -107,4 +127,4 @@ START_TEST(wrong_checkpoints)
 }
 END_TEST
 
-KIT_MAIN("weights", vocabulary, wrong_checkpoints)
+KIT_MAIN("weights", early_exit, vocabulary, wrong_checkpoints)
