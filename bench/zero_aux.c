@@ -12,26 +12,24 @@
 #include "hash.h"
 #include "tools/extract/hidden.h"
 
-static const char *const carried[] = {"target", "opening", "taps", "aux"};
+static const char *const carried[] = {"target", "opening", "source", "taps", "aux"};
 enum { CARRIED = sizeof carried / sizeof *carried };
 
 static int create(struct shard_writer **w, const char *dir,
                   const struct shard_reader *r, const struct hidden_form *f)
 {
-    const char *meta[2 * (CARRIED + 1)] = {[2 * CARRIED] = "zeroed",
-                                           [2 * CARRIED + 1] = "yes"};
-    struct shard_options o = {.name = "hidden",
-                              .stage = "extract",
-                              .parts = 1,
-                              .meta = meta,
-                              .metas = CARRIED + 1};
+    const char *meta[2 * (CARRIED + 1)] = {"zeroed", "yes"};
+    struct shard_options o = {
+        .name = "hidden", .stage = "extract", .parts = 1, .meta = meta, .metas = 1};
     int64_t have;
 
     for (int i = 0; i < CARRIED; i++) {
-        meta[2 * i] = carried[i];
-        meta[2 * i + 1] = shard_meta(r, carried[i]);
-        if (!meta[2 * i + 1])
-            return err_set(E_FORMAT, "no %s in the metadata", carried[i]);
+        const char *value = shard_meta(r, carried[i]);
+        if (value) {
+            meta[2 * o.metas] = carried[i];
+            meta[2 * o.metas + 1] = value;
+            o.metas++;
+        }
     }
     hidden_columns(&o, f);
     int rc = shard_create(w, dir, &o, &have);

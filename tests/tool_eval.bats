@@ -116,8 +116,8 @@ differs() { # DRAFTER HIDDEN
 }
 
 @test "the walk shows a fault in RoPE" {
-    copy_drafter 's/"rope_theta": *1000000.0/"rope_theta": 500000.0/'
-    grep -q 500000.0 "$here/drafter/config.json"
+    copy_drafter 's/"rope_theta": *1000000.0/"rope_theta": 10000.0/'
+    grep -q 10000.0 "$here/drafter/config.json"
     differs "$here/drafter" "$tmp/hidden"
 }
 

@@ -174,28 +174,39 @@ static int drain(struct extract *x)
                           cfg.output);
 }
 
+static void add_meta(const char **meta, int64_t *n, const char *key, const char *value)
+{
+    meta[2 * *n] = key;
+    meta[2 * *n + 1] = value;
+    ++*n;
+}
+
 /* open_output returns 1 when the output is there already; rows that are there are
  * skipped in the input. */
 static int open_output(struct extract *x)
 {
-    char target[HASH_TEXT], opening[HASH_TEXT], input[HASH_TEXT];
+    char target[HASH_TEXT], input[HASH_TEXT];
     uint64_t value = 0;
     int64_t have = 0;
 
     TRY(identify(x, target));
     if (x->feed.stop >= 0)
         TRY(shard_digest(x->feed.reader, &value));
-    const char *meta[] = {
-        "target",    target,       "opening", hash_text(opening, x->feed.opening),
-        "taps",      x->taps.text, "aux",     cfg.aux,
-        "last_side", "before"};
+    const char *meta[14] = {"version", TOOL_VERSION,    "target", target,
+                            "opening", x->feed.opening, "taps",   x->taps.text,
+                            "aux",     cfg.aux};
+    int64_t metas = 5;
+    if (*x->feed.source)
+        add_meta(meta, &metas, "source", x->feed.source);
+    if (x->form.last)
+        add_meta(meta, &metas, "last_side", "before");
     struct shard_options o = {
         .name = "hidden",
         .stage = "extract",
         .part = x->part,
         .parts = x->parts,
         .meta = meta,
-        .metas = x->form.last ? 5 : 4,
+        .metas = metas,
         .input = x->feed.stop >= 0 ? hash_text(input, value) : NULL,
         .first_row = x->feed.next,
     };

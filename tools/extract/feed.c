@@ -5,6 +5,19 @@
 #include "err.h"
 #include "hash.h"
 
+/* copy_digest copies one of the first shard's metadata; "" when it may be absent. */
+static int copy_digest(char out[HASH_TEXT], const struct feed *f, const char *key,
+                       bool must)
+{
+    uint64_t value;
+    const char *text = st_meta(&f->view.header, key);
+    if (!text)
+        return must ? err_set(E_FORMAT, "%s: no %s", f->view.name, key) : 0;
+    TRY(hash_parse(text, &value));
+    hash_text(out, value);
+    return 0;
+}
+
 int feed_open(struct feed *f, char *const *path, int paths,
               const volatile sig_atomic_t *stop)
 {
@@ -27,10 +40,8 @@ int feed_open(struct feed *f, char *const *path, int paths,
         return err_set(E_FORMAT, "%s: holds hidden states already, not packed rows",
                        f->view.name);
     f->length = row.text.length;
-    const char *text = st_meta(&f->view.header, "header_xxh3");
-    if (!text)
-        return err_set(E_FORMAT, "%s: no header_xxh3", f->view.name);
-    return hash_parse(text, &f->opening);
+    TRY(copy_digest(f->opening, f, "header_xxh3", true));
+    return copy_digest(f->source, f, "input", false);
 }
 
 int feed_part(struct feed *f, int64_t i, int64_t n)

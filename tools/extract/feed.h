@@ -10,19 +10,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hash.h"
 #include "row.h"
 #include "shard.h"
 
 struct feed {
     struct shard_reader *reader;
     struct shard_view view;
-    bool loaded;      /* view holds a shard */
-    int64_t next;     /* global index of the row to give next */
-    int64_t stop;     /* one behind the last to give; -1: a stream, not known */
-    bool parted;      /* stop is not the end of the input */
-    int64_t length;   /* tokens of a row */
-    uint64_t opening; /* xxh3 of the first shard's header: tells inputs apart before a
-                         stream's own digest is known */
+    bool loaded;             /* view holds a shard */
+    int64_t next;            /* global index of the row to give next */
+    int64_t stop;            /* one behind the last to give; -1: a stream, not known */
+    bool parted;             /* stop is not the end of the input */
+    int64_t length;          /* tokens of a row */
+    char opening[HASH_TEXT]; /* xxh3 of the first shard's header: tells inputs apart
+                                before a stream's own digest is known */
+    char source[HASH_TEXT];  /* digest of pack's raw sources; "" when they were piped */
 };
 
 /* feed_open opens the runs and reads the first shard; waiting ends when *stop is set.

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "err.h"
+#include "tool.h"
 
 enum { IDS, MASK, DOC, SOURCE, COLUMNS };
 
 int emit_open(struct emit *e, const char *dir, const struct emit_of *of)
 {
-    const char *meta[] = {"options", of->options, "split",
-                          of->split, "input",     of->input};
+    const char *meta[] = {"version", TOOL_VERSION, "options", of->options,
+                          "split",   of->split,    "input",   of->input};
     struct shard_options o = {
         .name = "packed",
         .stage = "pack",
@@ -24,7 +25,7 @@ int emit_open(struct emit *e, const char *dir, const struct emit_of *of)
                    [SOURCE] = {"source", ST_I64, 1, {3}, true}},
         .columns = COLUMNS,
         .meta = meta,
-        .metas = of->input ? 3 : 2};
+        .metas = of->input ? 4 : 3};
     *e = (struct emit){.length = of->length, .streams = !of->input};
     int rc = shard_create(&e->writer, dir, &o, &e->have);
     e->whole = rc == 1;

@@ -84,14 +84,17 @@ static int read_about(struct intake *in)
     return 0;
 }
 
-/* read_source takes what identifies the text: the first header of the packed rows that
- * it came in; a run that does not tell is as good as any other. */
+/* read_source takes what identifies the text: the digest of pack's raw sources, or,
+ * when they were piped into it, the first header of the packed rows.  A run that tells
+ * neither is as good as any other. */
 static int read_source(struct intake *in)
 {
+    static const char *const key[] = {"source", "opening"};
     in->source = 0;
-    return st_meta(&in->view.header, "opening")
-               ? read_digest(in, "opening", &in->source)
-               : 0;
+    for (int i = 0; i < 2; i++)
+        if (st_meta(&in->view.header, key[i]))
+            return read_digest(in, key[i], &in->source);
+    return 0;
 }
 
 /* check_run compares a later shard, maybe of another run, with the first. */
