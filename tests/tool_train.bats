@@ -24,11 +24,11 @@ train() {
     shift
     ${EXEC:-} "$BIN/draft-train" "${INPUT:-$IN}" -o "$run" -m "$TARGET" --mask-id 511 --layers 1 \
         --inter 64 --block 4 --anchors 8 --lr 3e-3 --steps 12 --accumulate 2 --seed 1 \
-        --valid "$VALID" --valid-every 6 --save-every 4 "$@"
+        --valid "$VALID" --valid-every 6 --save-every 4 -j 1 "$@"
 }
 
 # long RUN: enough steps that an interruption after the first checkpoint is in time.
-long() { train "$1" -q --steps 200 --save-every 40 --valid-every 30; }
+long() { train "$1" -q --steps 120 --save-every 30 --valid-every 50; }
 
 # refused STATUS TEXT ARGUMENTS...: the call ends so, and says so on stderr alone.
 refused() {
@@ -88,23 +88,23 @@ step-00000120" ]
 
 @test "a run that was killed goes on and ends the same" {
     EXEC='exec' long "$D/killed" &
-    until [ -d "$D/killed/step-00000040" ]; do sleep 0.01; done
+    until [ -d "$D/killed/step-00000030" ]; do kill -0 $! && sleep 0.01; done
     kill -KILL $!
     wait $! || true
-    [ ! -e "$D/killed/step-00000200" ]
+    [ ! -e "$D/killed/step-00000120" ]
     long "$D/killed"
     diff -r "$D/long" "$D/killed"
 }
 
 @test "a signal saves the step and ends with 75" {
     EXEC='exec' long "$D/stopped" 2>"$D/stderr" &
-    until [ -d "$D/stopped/step-00000040" ]; do sleep 0.01; done
+    until [ -d "$D/stopped/step-00000030" ]; do kill -0 $! && sleep 0.01; done
     kill -TERM $!
     status=0
     wait $! || status=$?
     [ $status = 75 ]
     grep -q "stopped by a signal after step" "$D/stderr"
-    [ "$(cat "$D/stopped/latest")" != step-00000200 ]
+    [ "$(cat "$D/stopped/latest")" != step-00000120 ]
     long "$D/stopped"
     diff -r "$D/long" "$D/stopped"
 }

@@ -51,8 +51,8 @@ static int one_step(struct steps *l, int64_t t)
     if (m->weight > 0) {
         rc = optimizer_step(l->optim, m->weight, record.rate, t, &record.norm);
         if (rc < 0)
-            return err_wrap(rc, "step %lld: %s: row %lld of the epoch and before",
-                            (long long)t, l->in->view.name, (long long)at.row - 1);
+            return err_wrap(rc, "step %lld, rows up to %lld of %s", (long long)t,
+                            (long long)at.row - 1, l->in->view.name);
     }
     l->tokens += m->tokens;
     return metrics_step(l->record, &record, m);
@@ -101,8 +101,8 @@ static int stopped(struct steps *l, int64_t t)
     if (t > l->ckpt->step)
         TRY(save(l, t));
     return err_set(E_AGAIN,
-                   "stopped by a signal after step %lld of %lld: saved; the same "
-                   "call goes on",
+                   "stopped by a signal after step %lld of %lld; the same call goes "
+                   "on",
                    (long long)t, (long long)l->recipe->steps);
 }
 
