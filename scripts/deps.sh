@@ -1,18 +1,19 @@
 #!/bin/sh
 # deps.sh - installs what is missing and says nothing when nothing is.
 #
-#   scripts/deps.sh [build] [test] [lint] [python]     nothing named: build
+#   scripts/deps.sh [build] [test] [lint] [python] [cuda]     nothing named: build
 #
 #   build    compiler, make, libraries          test    Check, bats and what tests call
 #   lint     formatter, analysers               python  build/venv with pinned packages
+#   cuda     build/cuda with the pinned toolkit from PyPI, where there is no nvcc
 #
 # Packages come from Debian with apt-get, as root or through sudo; elsewhere the message
 # names what to install by hand.  What is there is found by trying it, not by asking the
 # package manager, so libraries from other sources count.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-venv=build/venv
-pins='numpy==2.2.6 safetensors==0.5.3'
+python_pins='numpy==2.2.6 safetensors==0.5.3'
+cuda_pins='cuda-toolkit[nvcc,nvvm,crt,cudart,cccl,cublas]==13.0.2'
 
 missing=
 need() { missing="$missing $1"; }
@@ -56,15 +57,18 @@ look() {
         command_of mandoc mandoc
         command_of codespell codespell
         ;;
-    python)
+    python | cuda)
+        [ "$1" = python ] || ! have_nvcc || return 0
         python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || need python3-venv
         ;;
     *)
-        echo "deps.sh: $1 is not one of build test lint python" >&2
+        echo "deps.sh: $1 is not one of build test lint python cuda" >&2
         exit 64
         ;;
     esac
 }
+
+have_nvcc() { command -v nvcc >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; }
 
 by_hand() {
     echo "deps.sh: $1; install by hand (names of Debian packages):$missing" >&2
@@ -87,14 +91,14 @@ install_missing() {
     } >&2 </dev/null || by_hand "apt-get failed"
 }
 
-# The stamp holds the pins, so that a changed pin makes a new venv.
+# make_venv FOLDER PINS: the stamp holds the pins, so that a changed pin makes a new one.
 make_venv() {
-    [ "$(cat $venv/pins 2>/dev/null)" = "$pins" ] && return
-    rm -rf $venv
-    # shellcheck disable=SC2086
-    python3 -m venv $venv && $venv/bin/pip -q --disable-pip-version-check install $pins &&
-        echo "$pins" >$venv/pins && return
-    echo "deps.sh: cannot make $venv with $pins" >&2
+    [ "$(cat "$1/pins" 2>/dev/null)" = "$2" ] && return
+    rm -rf "$1"
+    # shellcheck disable=SC2086  # pins are words
+    python3 -m venv "$1" && "$1/bin/pip" -q --disable-pip-version-check install $2 &&
+        echo "$2" >"$1/pins" && return
+    echo "deps.sh: cannot make $1 with $2" >&2
     exit 78
 }
 
@@ -102,5 +106,8 @@ make_venv() {
 for what; do look "$what"; done
 [ -z "$missing" ] || install_missing
 for what; do
-    if [ "$what" = python ]; then make_venv; fi
+    case $what in
+    python) make_venv build/venv "$python_pins" ;;
+    cuda) have_nvcc || make_venv build/cuda "$cuda_pins" ;;
+    esac
 done
