@@ -34,7 +34,7 @@ int config_target(struct target_config *c, const char *dir);
  */
 int config_check_ids(int64_t vocab, const int32_t *id, int64_t n);
 
-/* A DFlash drafter: z-lab's config.json (docs/math.md; arXiv 2602.06036). */
+/* A DFlash drafter: z-lab's config.json (docs/drafter.md; arXiv 2602.06036). */
 struct drafter_config {
     int64_t hidden, inter, layers, heads, kv_heads, head_dim, vocab, max_positions;
     double eps, rope_theta;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* drafter.h - the DFlash drafter: forward, loss and backward for training; context
- * cache and proposal for decoding.   (arXiv 2602.06036; docs/math.md)
+ * cache and proposal for decoding.   (arXiv 2602.06036; docs/drafter.md)
  *
  *   ctx = norm(fc aux)                      once, rows of context
  *   x   = embed[anchor, mask, mask ...]     blocks of B rows
