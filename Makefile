@@ -130,7 +130,7 @@ install: all
 	install $(TOOLS:%=$B/bin/draft-%) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(wildcard tools/*/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^lib.a/,$$d'
+	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^-iquote/,$$d'
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
