@@ -147,7 +147,7 @@ static int add_folder(struct shard_sources *list, const char *dir)
     TRY(file_list(dir, &file, &n));
     int rc = find_run(file, n, &at, &name);
     if (rc == 0)
-        rc = err_set(E_MISSING, "%s: no shards", dir);
+        rc = err_set(E_MISSING, "%s: no shards of packed or hidden rows", dir);
     for (int64_t i = 0; i < n && rc >= 0; i++)
         rc = walk(list, dir, file[i], &at);
     if (rc >= 0 && at.part < at.parts) {

@@ -51,7 +51,7 @@ START_TEST(bad_taps_are_refused)
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         kit_fails(taps_parse(&t, bad[i].text, 6), bad[i].code, bad[i].why);
-    kit_fails(taps_parse(&t, NULL, 6), E_CONFIG, "5 by default");
+    kit_fails(taps_parse(&t, NULL, 6), E_CONFIG, "--taps is needed");
     kit_fails(taps_parse(&t, "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", 99), E_CONFIG,
               "more than");
 }

@@ -237,11 +237,10 @@ static int report(struct live *x)
     TRY(write_files(x));
     TRY(report_put(&r, x->o->output, &x->tool->log));
     if (r.drafter && tally_tau(r.drafter) < 1.2)
-        log_warn(
-            &x->tool->log,
-            "hardly anything is accepted: taps off by one, another RoPE base, mask "
-            "id or label convention, or text unlike the training's; --walk over "
-            "extracted states tells them apart");
+        log_warn(&x->tool->log,
+                 "hardly anything is accepted: too little training, taps off by one, "
+                 "another RoPE base, mask id or label convention, or text unlike the "
+                 "training's; --walk over extracted states tells them apart");
     return wrong < 0 ? differs(x) : 0;
 }
 

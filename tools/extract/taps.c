@@ -45,7 +45,7 @@ static int spread(struct taps *t, int64_t target_layers)
     int rc = config_taps(&c, TAPS_DEFAULT, target_layers);
 
     if (rc < 0)
-        return err_wrap(rc, "taps: %d by default", TAPS_DEFAULT);
+        return err_wrap(rc, "--taps is needed");
     t->n = c.taps;
     memcpy(t->layer, c.tap, sizeof t->layer);
     return 0;
