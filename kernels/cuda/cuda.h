@@ -53,6 +53,15 @@ static inline struct cuda_state *cuda_state(const struct dev *d)
     return (struct cuda_state *)d->state;
 }
 
+/* The kernels that take dynamic shared memory: name as the compiler's report has it,
+ * threads and bytes of a block.  Launches take both from here (launch.cuh); the last
+ * line has no name. */
+struct cuda_kernel {
+    const char *name;
+    int threads, dynamic;
+};
+extern const struct cuda_kernel cuda_kernels[];
+
 /* cuda_launched records a failed launch as the device's error. */
 void cuda_launched(struct dev *d, const char *kernel);
 
@@ -74,6 +83,11 @@ struct cuda_side {
 };
 void cuda_product(struct dev *d, struct tensor c, struct cuda_side a,
                   struct cuda_side b, int64_t m, int64_t n, int64_t k, bool add);
+
+/* cuda_mma_peak runs a loop of mma.sync and nothing else on every multiprocessor and
+ * gives its number of floating-point operations: the ceiling that attention is measured
+ * against. */
+double cuda_mma_peak(struct dev *d, int loops);
 
 /* cuda_same_type gives w in type `type`: cuBLASLt does not mix types.  A bf16 weight
  * beside f32 activations (the mode of tests) is expanded into `space` of `bytes`. */

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* attn.cuh - what the fused attention kernels share.
+ *
+ * The query heads of a group read the same key/value head and see the same keys.  So
+ * the queries of one key/value head are one flat list of rows: row i is token i / G,
+ * head i % G of its group, and tiles are cut from that list whatever G and the block
+ * size are.  A row sees one interval of keys in each of up to two arrays: the context,
+ * and in the drafter the blocks' own rows.  There is no mask, only two numbers a row
+ * and array.  A tile of keys that no row sees is never visited; one that all rows of a
+ * warp see whole is not compared; the rest, at the edges, goes 16 keys at a time.
+ *
+ * The order of work (attn_plan.cu) is found on the device: items longest first, for the
+ * key side also which tiles of 64 rows see a tile of 128 keys. */
+#ifndef ATTN_CUH
+#define ATTN_CUH
+
+#include "launch.cuh"
+#include "tile.cuh"
+
+#include <limits.h>
+#include <stddef.h>
+
+enum {
+    ATTN_NONE = INT_MAX,    /* no key */
+    ATTN_QUERY_ROWS = 128,  /* an item of forward and dq */
+    ATTN_TILE_ROWS = 64,    /* what attn_dkv_kernel takes at a time */
+    ATTN_TILE_KEYS = 128,   /* an item of attn_dkv_kernel */
+    ATTN_SMEM_MAX = 101376, /* a block's shared memory on sm_120 */
+    ATTN_SMEM_RESERVED = 1024
+};
+
+#define ATTN_LOG2E 1.4426950408889634f
+
+struct attn_keys {
+    const bf16 *k, *v;  // [rows][n_kv][D]
+    bf16 *dk, *dv;      // the same, backward only
+    const int *lo, *hi; // [tokens]: token t sees keys [lo[t], hi[t])
+    int rows;
+};
+
+struct attn_args {
+    struct attn_keys keys[2]; // context, own
+    int kinds;                // 1 or 2 of them
+    const bf16 *q, *dout;     // [tokens][n_h][D]
+    const bf16 *o_in;         // forward's output, for backward
+    bf16 *o, *dq;
+    void *lse;            // [tokens][n_h], f32 or bf16; NULL: not wanted
+    bool lse_short;       // bf16
+    float *stat;          // [2][n_kv][padded] by row: lse / ln 2, delta
+    int *own_lo, *own_hi; // [tokens], found by attn_bounds_kernel
+    int4 *bounds;         // [kinds][tiles of 64 rows]: see attn_reach
+    int *order;           // items of 128 rows, longest first
+    int4 *items, *sorted; // key side: first key, tiles [first, last), kind
+    int rows, padded;     // tokens * G, and rounded up to ATTN_QUERY_ROWS
+    int tokens, group, kv_heads;
+    uint32_t magic; // row / G = row * magic >> shift
+    int shift;
+    uint32_t q_bytes, kv_bytes; // of a token, all heads
+    struct attn_block block;
+    bool even;           // G divides 8: a step of rows is whole tokens
+    uint32_t step_bytes; // then, from row i to row i + 8
+    float scale, scale2; // scale2 = scale / ln 2, for exp2
+};
+
+/* Lines of cuda_kernels. */
+enum {
+    KERNEL_FWD_WIDE_64,
+    KERNEL_FWD_WIDE_128,
+    KERNEL_FWD_TALL_64,
+    KERNEL_FWD_TALL_128,
+    KERNEL_DQ_WIDE_64,
+    KERNEL_DQ_WIDE_128,
+    KERNEL_DQ_TALL_64,
+    KERNEL_DQ_TALL_128,
+    KERNEL_DKV_64,
+    KERNEL_DKV_128,
+    KERNEL_COUNT
+};
+
+/* attn_is_fused: the fused kernels take bf16 of head width 64 and 128. */
+static inline bool attn_is_fused(struct tensor q)
+{
+    return q.type == DT_BF16 && (q.dim[2] == 64 || q.dim[2] == 128);
+}
+
+/* attn_args_of describes one array of keys; attn_args_own adds the blocks' own. */
+struct attn_args attn_args_of(struct tensor q, struct tensor k, struct tensor v,
+                              struct tensor lo, struct tensor hi, float scale);
+void attn_args_own(struct attn_args *a, struct tensor kb, struct tensor vb,
+                   struct attn_block p);
+
+/* attn_two_fit: two blocks of the largest shape fit on a multiprocessor. */
+bool attn_two_fit(void);
+
+/* attn_plan takes scratch for a and fills the order of work; with `keys` the key side
+ * of backward too. */
+void attn_plan(struct dev *d, struct attn_args *a, bool keys);
+
+/* attn_dkv: the key side of backward, after dq has filled stat. */
+void attn_dkv(struct dev *d, const struct attn_args *a, int width);
+
+/* The plain kernels (attnplain.cu), for any width and f32. */
+void attn_plain(struct dev *d, struct attn_args *a, struct tensor q);
+void attn_plain_bwd(struct dev *d, struct attn_args *a, struct tensor q);
+
+/* ---- rows ---- */
+
+static __device__ __forceinline__ int row_token(const struct attn_args &x, int row)
+{
+    return (int)((uint64_t)(uint32_t)row * x.magic >> x.shift);
+}
+
+/* Byte offset of a row in q, o and their gradients; past the end, the last row's. */
+template <int D>
+static __device__ __forceinline__ size_t row_offset(const struct attn_args &x, int g,
+                                                    int row)
+{
+    row = min(row, x.rows - 1);
+    int t = row_token(x, row), head = g * x.group + row - t * x.group;
+    return (uint64_t)(uint32_t)t * x.q_bytes + (uint32_t)(head * 2 * D);
+}
+
+/* Index of a row in lse. */
+static __device__ __forceinline__ size_t row_index(const struct attn_args &x, int g,
+                                                   int row)
+{
+    int t = row_token(x, row);
+    return (size_t)t * (size_t)(x.kv_heads * x.group) +
+           (size_t)(g * x.group + row - t * x.group);
+}
+
+/* ---- what rows see ---- */
+
+/* The reach of some rows: the lowest start, highest end, highest start, lowest end of
+ * their intervals.  A row that sees nothing leaves the first two and spoils the others.
+ */
+static __device__ __forceinline__ int2 row_span(const struct attn_keys &keys, int t,
+                                                bool real)
+{
+    int lo = real ? keys.lo[t] : 0, hi = real ? keys.hi[t] : 0;
+    return lo < hi ? make_int2(lo, hi) : make_int2(ATTN_NONE, 0);
+}
+
+/* Rows of token t's own block that it sees: see attn_block in op.h. */
+static __device__ __forceinline__ int2 own_span(const struct attn_block &p, int t)
+{
+    int first = t - t % p.block, end = first + p.block;
+    int lo = p.window ? max(first, t - p.window + 1) : first;
+    int hi = p.window ? (int)min((int64_t)end, (int64_t)t + p.window) : end;
+    return make_int2(lo, p.causal ? t + 1 : hi);
+}
+
+static __device__ __forceinline__ int4 attn_reach(int2 span)
+{
+    return make_int4(warp_least(span.x), warp_most(span.y), warp_most(span.x),
+                     warp_least(span.y));
+}
+
+static __device__ __forceinline__ bool sees_none(int4 reach, int key, int n)
+{
+    return key >= reach.y || key + n <= reach.x;
+}
+
+static __device__ __forceinline__ bool sees_all(int4 reach, int key, int n)
+{
+    return key >= reach.z && key + n <= reach.w;
+}
+
+/* ---- copies to shared memory ---- */
+
+/* Where thread t of T puts and takes its 16 bytes of every step of rows. */
+template <int D> static __device__ __forceinline__ int copy_row(int t)
+{
+    return t / (D / 8);
+}
+
+template <int D> static __device__ __forceinline__ uint32_t copy_to(int t)
+{
+    return at<D>(copy_row<D>(t), t % (D / 8));
+}
+
+template <int D> static __device__ __forceinline__ uint32_t copy_from(int t, int head)
+{
+    return (uint32_t)(head * 2 * D + t % (D / 8) * 16);
+}
+
+/* N keys from `first` on, by T threads; past the end the last one.  `to` is the tile at
+ * copy_to, `from` is copy_from.  Only constants are added to the base address. */
+template <int D, int N, int T>
+static __device__ __forceinline__ void copy_keys(uint32_t to, const bf16 *base,
+                                                 uint32_t from, uint32_t stride, int t,
+                                                 int first, int rows)
+{
+    constexpr int STEP = T / (D / 8);
+    static_assert(N % STEP == 0 && STEP % 8 == 0, "whole steps keep the swizzle");
+    const char *p = (const char *)base + from;
+    if (first + N <= rows) {
+        p += (uint64_t)(uint32_t)(first + copy_row<D>(t)) * stride;
+#pragma unroll
+        for (int i = 0; i < N / STEP; i++)
+            cp16(to + i * STEP * 2 * D, p + (uint64_t)stride * (uint32_t)(i * STEP));
+    } else {
+#pragma unroll 1
+        for (int i = 0; i < N; i += STEP) {
+            int row = min(first + i + copy_row<D>(t), rows - 1);
+            cp16(to + i * 2 * D, p + (uint64_t)(uint32_t)row * stride);
+        }
+    }
+}
+
+/* ---- a ring of stages: copies fill it ahead of the products ---- */
+
+/* Barriers of a stage: full, free.  Use n of the ring is stage n % 2. */
+enum { RING = 2 };
+
+static __device__ __forceinline__ void ring_init(uint32_t bars, int copiers, int users)
+{
+    for (int s = 0; s < RING; s++) {
+        bar_init(bars + 16 * s, copiers);
+        bar_init(bars + 16 * s + 8, users);
+    }
+}
+
+static __device__ __forceinline__ void ring_copied(uint32_t bars, int n)
+{
+    bar_arrive_copied(bars + n % RING * 16);
+}
+
+static __device__ __forceinline__ void ring_wait_full(uint32_t bars, int n)
+{
+    bar_wait(bars + n % RING * 16, n / RING & 1);
+}
+
+static __device__ __forceinline__ void ring_wait_free(uint32_t bars, int n)
+{
+    if (n >= RING)
+        bar_wait(bars + n % RING * 16 + 8, (n / RING & 1) ^ 1);
+}
+
+static __device__ __forceinline__ void ring_release(uint32_t bars, int n, int lane)
+{
+    __syncwarp();
+    if (lane == 0)
+        bar_arrive(bars + n % RING * 16 + 8);
+}
+
+#endif
