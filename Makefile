@@ -25,14 +25,16 @@ BUILD ?= build
 tag   := $(notdir $(CC))-$(MODE)$(if $(SAN),-$(subst $(comma),-,$(SAN)))-$(if $(filter 1,$(CUDA)),cuda,cpu)
 B     := $(BUILD)/$(tag)
 
-# -iquote, not -I: <check.h> and <err.h> stay the system's.
-CPPFLAGS = $(addprefix -iquote ,. lib kernels model tools tests) -D_GNU_SOURCE -MMD -MP
+# -iquote, not -I: <check.h> and <err.h> stay the system's.  (nvcc knows -I only.)
+FOLDERS  = . lib kernels model tools tests
+CPPFLAGS = $(addprefix -iquote ,$(FOLDERS)) -D_GNU_SOURCE -MMD -MP
 CFLAGS   = -std=c11 -g -march=x86-64-v3 -ffp-contract=off -Wall -Wextra -Wpedantic \
            -Wshadow -Wvla -Wstrict-prototypes $(WERROR) \
            $(if $(filter debug,$(MODE)),-O0,-O3) \
            $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 LDFLAGS  = $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   = -ljansson -lzstd -lxxhash -lm -pthread
+CHECK    = -lcheck -lsubunit -lrt
 
 # lib.a: all that is below the tools; parts.a: the tools' modules without their mains,
 # for the tests; f64.a: the CPU kernels in double precision, for gradient tests.
@@ -48,14 +50,20 @@ $(error CUDA=1 needs nvcc, and there is no $(NVCC): scripts/deps.sh cuda, or set
 endif
 LIB   := $(filter-out kernels/nocuda.c,$(LIB)) $(wildcard kernels/cuda/*.c kernels/cuda/*.cu)
 CPPFLAGS += -isystem $(CUDA_INC)
-LDLIBS += -L$(CUDA_LIB) -Wl,-rpath,$(CUDA_LIB) -l:libcublasLt.so.13 -lcudart_static \
-          -ldl -lrt -lstdc++
-NVFLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Xptxas -v \
+# A program for a GPU runs on another machine with libc, the driver and cuBLASLt.
+LDLIBS := -Wl,-Bstatic $(filter-out -lm -pthread,$(LDLIBS)) -lcudart_static -lstdc++ \
+          -Wl,-Bdynamic -l:libcublasLt.so.13 -L$(CUDA_LIB) -Wl,-rpath,$(CUDA_LIB) \
+          -ldl -lrt -lm -pthread
+CHECK  := -Wl,-Bstatic $(CHECK)
+NVFLAGS = $(addprefix -I,$(FOLDERS)) -D_GNU_SOURCE -MMD -MP -std=c++20 -O3 -lineinfo \
+          --threads 2 -Xptxas -v \
           $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a)
 endif
-TESTS := $(basename $(notdir $(wildcard tests/test_*.c)))
+# Without CUDA these are left out.
+GPU   := $(if $(filter 1,$(CUDA)),,test_gpu bench_attn)
+TESTS := $(filter-out $(GPU),$(basename $(notdir $(wildcard tests/test_*.c))))
 KIT   := $(wildcard tests/kit*.c)
-BENCH := $(basename $(notdir $(wildcard bench/bench_*.c)))
+BENCH := $(filter-out $(GPU),$(basename $(notdir $(wildcard bench/bench_*.c))))
 FUZZ  := $(basename $(notdir $(wildcard tests/fuzz_*.c)))
 
 all: $(TOOLS:%=$B/bin/draft-%)
@@ -70,7 +78,7 @@ link = $(call Q,LINK)mkdir -p $(@D); $(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 .SECONDEXPANSION:
 $B/bin/draft-%: $$(addprefix $B/,$$(addsuffix .o,$$(wildcard tools/$$*/*.c))) $B/lib.a
 	$(link)
-$B/tests/% $B/bench/%: LDLIBS := -lcheck -lsubunit -lrt $(LDLIBS)
+$B/tests/% $B/bench/%: LDLIBS := $(CHECK) $(LDLIBS)
 $B/tests/test_grad%: $B/f64/tests/test_grad%.c.o $B/kit.a $B/f64.a $B/lib.a
 	$(link)
 $B/tests/%: $B/tests/%.c.o $B/kit.a $B/parts.a $B/lib.a
@@ -93,7 +101,7 @@ $B/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 # The compiler's resource report of each kernel stays beside its object.
 $B/%.cu.o: %.cu Makefile config.mk | $(deps)
-	$(call Q,NVCC)mkdir -p $(@D); $(NVCC) $(CPPFLAGS) $(NVFLAGS) -c -o $@ $< 2>$@.report \
+	$(call Q,NVCC)mkdir -p $(@D); $(NVCC) $(NVFLAGS) -c -o $@ $< 2>$@.report \
 	    || { cat $@.report; false; }
 
 tests: $(patsubst %,$B/tests/%,$(filter $(TEST)%,$(TESTS)))
@@ -102,7 +110,7 @@ test: all tests
 	@scripts/test.sh $B $(TEST)
 # Planted errors must make tests fail; `make test` tries a sample.
 mutants = CC="$(CC)" FLAGS="$(CPPFLAGS) $(CFLAGS)" LINK="$(LDFLAGS)" \
-          LIBS="-lcheck -lsubunit -lrt $(LDLIBS)" tests/mutants.sh $B
+          LIBS="$(CHECK) $(LDLIBS)" tests/mutants.sh $B
 test-mutants: tests
 	@$(mutants)
 bench: all $(BENCH:%=$B/bench/%)

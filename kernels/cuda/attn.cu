@@ -123,19 +123,18 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
 
     /* Tables, q, and the first tile. */
     query_begin<C>(x, first, warp, l);
-    struct walk at_tile = walk_start<C>(x, l), ahead = at_tile;
+    struct walk w = walk_start<C>(x, l);
     uint32_t q_reg[MT][D / 16][4];
     const uint32_t q_smem = base + offsetof(struct query_smem<C>, left) + row0 * 2 * D;
     if constexpr (C::WIDE) {
-        if (ahead.key != ATTN_NONE)
+        if (w.key != ATTN_NONE)
             query_copy_left<C>(x, g, first, x.q, 0);
     } else {
         const int row = first + row0 + l.row;
         load_left<D>(q_reg[0], l, (const char *)x.q + row_offset<D>(x, g, row),
                      (const char *)x.q + row_offset<D>(x, g, row + 8));
     }
-    int copied = 0;
-    query_copy<C>(x, g, &ahead, &copied, l);
+    query_copy<C>(x, g, w, 0);
     float o[MT][D / 8][4];
     struct softmax<MT> t;
     zero(o);
@@ -148,12 +147,13 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
         }
 
 #pragma unroll 1
-    for (int n = 0; at_tile.key != ATTN_NONE; n++) {
+    for (int n = 0; w.key != ATTN_NONE; n++) {
         ring_wait_full(bars, n);
         const uint32_t k_smem = base + n % RING * (2 * TILE), v_smem = k_smem + TILE;
-        const int4 reach = smem->reach[at_tile.kind][warp];
-        const int key = at_tile.key;
+        const int4 reach = smem->reach[w.kind][warp];
+        const int key = w.key;
         const bool whole = sees_all(reach, key, KEYS);
+        const struct walk next = walk_on<C>(w, reach, l);
         if (!whole) /* an edge: 16 keys at a time, compared */
 #pragma unroll 1
             for (int k = 0; k < KEYS; k += 16) {
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
                 float s[MT][2][4];
                 uint32_t p[MT][1][4];
                 fwd_scores<C, 16>(s, q_reg, q_smem + l.nn, k_smem + k * 2 * D + l.nt);
-                hide<MT>(s, &smem->span[at_tile.kind][row0], key + k, l);
+                hide<MT>(s, &smem->span[w.kind][row0], key + k, l);
                 fwd_softmax<C, 16>(p, o, t, s, x.scale2);
                 mul_nn<D, MT, 16>(o, p, v_smem + k * 2 * D + l.nn);
             }
@@ -173,11 +173,11 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
             fwd_softmax<C, KEYS>(p, o, t, s, x.scale2);
         }
         /* Halfway: by now the other warps are through with the tile before. */
-        query_copy<C>(x, g, &ahead, &copied, l);
+        query_copy<C>(x, g, next, n + 1);
         if (whole)
             mul_nn<D, MT, KEYS>(o, p, v_smem + l.nn);
         ring_release(bars, n, l.id);
-        walk_on<C>(&at_tile, l);
+        w = next;
     }
 
     float factor[MT][2];

@@ -111,12 +111,12 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
 
     /* Tables, q and dout, the first tile, and meanwhile delta. */
     query_begin<C>(x, first, warp, l);
-    struct walk at_tile = walk_start<C>(x, l), ahead = at_tile;
+    struct walk w = walk_start<C>(x, l);
     uint32_t q_reg[MT][D / 16][4], dout_reg[MT][D / 16][4];
     const uint32_t left_smem =
         base + offsetof(struct query_smem<C>, left) + row0 * 2 * D + l.nn;
     if constexpr (C::WIDE) {
-        if (ahead.key != ATTN_NONE) {
+        if (w.key != ATTN_NONE) {
             query_copy_left<C>(x, g, first, x.q, 0);
             query_copy_left<C>(x, g, first, x.dout, 1);
         }
@@ -127,8 +127,7 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
         load_left<D>(dout_reg[0], l, (const char *)x.dout + a,
                      (const char *)x.dout + b);
     }
-    int copied = 0;
-    query_copy<C>(x, g, &ahead, &copied, l);
+    query_copy<C>(x, g, w, 0);
     float lse[MT][2], delta[MT][2], dq[MT][D / 8][4];
     float lane_lse, lane_delta;
     row_stats<C>(x, g, first + row0, l, &lane_lse, &lane_delta);
@@ -142,12 +141,13 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
     zero(dq);
 
 #pragma unroll 1
-    for (int n = 0; at_tile.key != ATTN_NONE; n++) {
+    for (int n = 0; w.key != ATTN_NONE; n++) {
         ring_wait_full(bars, n);
         const uint32_t k_smem = base + n % RING * (2 * TILE), v_smem = k_smem + TILE;
-        const int4 reach = smem->reach[at_tile.kind][warp];
-        const int key = at_tile.key;
+        const int4 reach = smem->reach[w.kind][warp];
+        const int key = w.key;
         const bool whole = sees_all(reach, key, KEYS);
+        const struct walk next = walk_on<C>(w, reach, l);
         if (!whole) /* an edge: 16 keys at a time, compared */
 #pragma unroll 1
             for (int k = 0; k < KEYS; k += 16) {
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
                 const uint32_t part = k * 2 * D;
                 dq_scores<C, 16>(s, dp, q_reg, dout_reg, left_smem,
                                  k_smem + part + l.nt, v_smem + part + l.nt);
-                hide<MT>(s, &smem->span[at_tile.kind][row0], key + k, l);
+                hide<MT>(s, &smem->span[w.kind][row0], key + k, l);
                 dq_grads<MT, 16>(p, s, dp, lse, delta, x.scale2);
                 mul_nn<D, MT, 16>(dq, p, k_smem + part + l.nn);
             }
@@ -173,12 +173,12 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
                 dq_grads<MT, CHUNK>(p, s, dp, lse, delta, x.scale2);
             }
             if (h == 0) /* the other warps are through with the tile before */
-                query_copy<C>(x, g, &ahead, &copied, l);
+                query_copy<C>(x, g, next, n + 1);
             if (whole)
                 mul_nn<D, MT, CHUNK>(dq, p, k_smem + part + l.nn);
         }
         ring_release(bars, n, l.id);
-        walk_on<C>(&at_tile, l);
+        w = next;
     }
 
     float factor[MT][2];

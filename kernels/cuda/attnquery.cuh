@@ -59,15 +59,22 @@ static __device__ __forceinline__ int first_seen(int kind, int from,
     return warp_least(from < r.y ? max(from, r.x) : ATTN_NONE);
 }
 
-/* The own rows come first, then the context. */
+/* walk_on: the tile after w; reach is what this warp sees of w's kind.  While that goes
+ * on, so does the walk; else the block's warps are asked.  The own rows come first,
+ * then the context. */
 template <class C>
-static __device__ __forceinline__ void walk_on(struct walk *w, const struct lane &l)
+static __device__ __forceinline__ struct walk walk_on(struct walk w, int4 reach,
+                                                      const struct lane &l)
 {
-    w->key = first_seen<C>(w->kind, w->key + C::KEYS, l);
-    if (w->key == ATTN_NONE && w->kind > 0) {
-        w->kind = 0;
-        w->key = first_seen<C>(0, 0, l);
+    w.key += C::KEYS;
+    if (w.key >= reach.x && w.key < reach.y)
+        return w;
+    w.key = first_seen<C>(w.kind, w.key, l);
+    if (w.key == ATTN_NONE && w.kind > 0) {
+        w.kind = 0;
+        w.key = first_seen<C>(0, 0, l);
     }
+    return w;
 }
 
 template <class C>
@@ -75,8 +82,7 @@ static __device__ __forceinline__ struct walk walk_start(const struct attn_args 
                                                          const struct lane &l)
 {
     struct walk w = {x.kinds - 1, -C::KEYS};
-    walk_on<C>(&w, l);
-    return w;
+    return walk_on<C>(w, make_int4(ATTN_NONE, 0, 0, 0), l);
 }
 
 /* query_begin fills the tables of the block's rows and readies the ring. */
@@ -118,26 +124,24 @@ static __device__ __forceinline__ void query_copy_left(const struct attn_args &x
     }
 }
 
-/* query_copy begins the copy of the tile that `ahead` is at, as use *n of the ring. */
+/* query_copy begins the copy of the tile that w is at, as use n of the ring. */
 template <class C>
 static __device__ __forceinline__ void query_copy(const struct attn_args &x, int g,
-                                                  struct walk *ahead, int *n,
-                                                  const struct lane &l)
+                                                  struct walk w, int n)
 {
     constexpr int D = C::D, TILE = C::KEYS * 2 * D;
-    if (ahead->key == ATTN_NONE)
+    if (w.key == ATTN_NONE)
         return;
     const int t = threadIdx.x;
     const uint32_t bars = smem_base() + offsetof(struct query_smem<C>, bars);
-    const uint32_t to = smem_base() + *n % RING * (2 * TILE) + copy_to<D>(t);
-    const struct attn_keys &keys = x.keys[ahead->kind];
-    ring_wait_free(bars, *n);
+    const uint32_t to = smem_base() + n % RING * (2 * TILE) + copy_to<D>(t);
+    const struct attn_keys &keys = x.keys[w.kind];
+    ring_wait_free(bars, n);
     copy_keys<D, C::KEYS, C::THREADS>(to, keys.k, copy_from<D>(t, g), x.kv_bytes, t,
-                                      ahead->key, keys.rows);
+                                      w.key, keys.rows);
     copy_keys<D, C::KEYS, C::THREADS>(to + TILE, keys.v, copy_from<D>(t, g), x.kv_bytes,
-                                      t, ahead->key, keys.rows);
-    ring_copied(bars, (*n)++);
-    walk_on<C>(ahead, l);
+                                      t, w.key, keys.rows);
+    ring_copied(bars, n);
 }
 
 /* hide sets the scores of 16 keys from `key` on to -inf where a row does not see one;
