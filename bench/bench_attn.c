@@ -20,7 +20,7 @@
 #include "par.h"
 #include "rng.h"
 
-enum { HEADS = 32, KV = 8, D = 128, B = 16, TOGETHER = 4, RUNS_MAX = 99 };
+enum { HEADS = 32, KV = 8, D = 128, B = 16, TOGETHER = 10, RUNS_MAX = 99 };
 
 struct attn_case {
     const char *name;

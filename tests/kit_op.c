@@ -25,7 +25,7 @@ static struct tensor arg(const struct call *k, int i)
     return k->arg[i].t;
 }
 
-static struct attn_block block_of(const struct call *k)
+struct attn_block call_block(const struct call *k)
 {
     return (struct attn_block){.block = (int)k->dim['B'],
                                .causal = k->dim['c'] != 0,
@@ -128,23 +128,23 @@ static void run_swiglu_bwd(const struct call *k)
 static void run_attn_span(const struct call *k)
 {
     op_attn_span(k->d, arg(k, 0), arg(k, 1), arg(k, 2), arg(k, 3), arg(k, 4), arg(k, 5),
-                 block_of(k).scale);
+                 call_block(k).scale);
 }
 
 static void run_attn_block(const struct call *k)
 {
     op_attn_block(k->d, arg(k, 0), arg(k, 1), arg(k, 2), arg(k, 3), arg(k, 4),
-                  arg(k, 5), arg(k, 6), arg(k, 7), arg(k, 8), block_of(k));
+                  arg(k, 5), arg(k, 6), arg(k, 7), arg(k, 8), call_block(k));
 }
 
 static void run_attn_block_bwd(const struct call *k)
 {
     struct attn_grads g = {arg(k, 0), arg(k, 1), arg(k, 2), arg(k, 3), arg(k, 4)};
     op_attn_block(k->d, arg(k, 6), arg(k, 7), arg(k, 8), arg(k, 9), arg(k, 10),
-                  arg(k, 11), arg(k, 12), arg(k, 13), arg(k, 14), block_of(k));
+                  arg(k, 11), arg(k, 12), arg(k, 13), arg(k, 14), call_block(k));
     op_attn_block_bwd(k->d, g, arg(k, 5), arg(k, 6), arg(k, 7), arg(k, 8), arg(k, 9),
                       arg(k, 10), arg(k, 11), arg(k, 12), arg(k, 13), arg(k, 14),
-                      block_of(k));
+                      call_block(k));
 }
 
 static void run_head_loss(const struct call *k)

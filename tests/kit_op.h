@@ -46,6 +46,9 @@ struct call_arg *call_find(struct call *k, const char *name);
 double *call_get(struct call *k, const struct call_arg *a);
 void call_put(struct call *k, const struct call_arg *a, const double *v);
 
+/* call_block is what an attention case says of its blocks. */
+struct attn_block call_block(const struct call *k);
+
 /* call_reset uploads all of host again: the state before a run. */
 void call_reset(struct call *k);
 

@@ -131,25 +131,29 @@ static __device__ __forceinline__ size_t row_index(const struct attn_args &x, in
 
 /* ---- what rows see ---- */
 
-/* The reach of some rows: the lowest start, highest end, highest start, lowest end of
- * their intervals.  A row that sees nothing leaves the first two and spoils the others.
- */
-static __device__ __forceinline__ int2 row_span(const struct attn_keys &keys, int t,
-                                                bool real)
+/* What token t sees of one kind of keys; nothing is [ATTN_NONE, 0).  Not `real`: a row
+ * past the end.  Of the blocks' own rows: those of its block within the window and,
+ * when causal, not after it (op.h). */
+static __device__ __forceinline__ int2 span_of(const struct attn_args &x, int kind,
+                                               int t, bool real)
 {
-    int lo = real ? keys.lo[t] : 0, hi = real ? keys.hi[t] : 0;
+    const struct attn_block &p = x.block;
+    int lo = 0, hi = 0;
+    if (real && kind == 0) {
+        lo = x.keys[0].lo[t];
+        hi = x.keys[0].hi[t];
+    } else if (real) {
+        int first = t - t % p.block, end = first + p.block;
+        lo = p.window ? max(first, t - p.window + 1) : first;
+        hi = p.window && p.window < end - t ? t + p.window : end;
+        hi = p.causal ? t + 1 : hi;
+    }
     return lo < hi ? make_int2(lo, hi) : make_int2(ATTN_NONE, 0);
 }
 
-/* Rows of token t's own block that it sees: see attn_block in op.h. */
-static __device__ __forceinline__ int2 own_span(const struct attn_block &p, int t)
-{
-    int first = t - t % p.block, end = first + p.block;
-    int lo = p.window ? max(first, t - p.window + 1) : first;
-    int hi = p.window ? (int)min((int64_t)end, (int64_t)t + p.window) : end;
-    return make_int2(lo, p.causal ? t + 1 : hi);
-}
-
+/* The reach of a warp's rows: lowest start, highest end, highest start, lowest end of
+ * their intervals.  A row that sees nothing leaves the first two and spoils the others:
+ * the rows do not all see the same. */
 static __device__ __forceinline__ int4 attn_reach(int2 span)
 {
     return make_int4(warp_least(span.x), warp_most(span.y), warp_most(span.x),
@@ -184,26 +188,34 @@ template <int D> static __device__ __forceinline__ uint32_t copy_from(int t, int
     return (uint32_t)(head * 2 * D + t % (D / 8) * 16);
 }
 
-/* N keys from `first` on, by T threads; past the end the last one.  `to` is the tile at
- * copy_to, `from` is copy_from.  Only constants are added to the base address. */
+/* N keys and values from `first` on, by T threads; past the end the last one.  `to` is
+ * copy_to in the tile of k, v's comes after it; `from` is copy_from.  Every instruction
+ * here counts: with full addresses for each copy forward was a tenth slower. */
 template <int D, int N, int T>
-static __device__ __forceinline__ void copy_keys(uint32_t to, const bf16 *base,
+static __device__ __forceinline__ void copy_keys(uint32_t to,
+                                                 const struct attn_keys &keys,
                                                  uint32_t from, uint32_t stride, int t,
-                                                 int first, int rows)
+                                                 int first)
 {
-    constexpr int STEP = T / (D / 8);
+    constexpr int STEP = T / (D / 8), TILE = N * 2 * D;
     static_assert(N % STEP == 0 && STEP % 8 == 0, "whole steps keep the swizzle");
-    const char *p = (const char *)base + from;
-    if (first + N <= rows) {
-        p += (uint64_t)(uint32_t)(first + copy_row<D>(t)) * stride;
+    if (first + N <= keys.rows) {
+        uint64_t at_row = (uint64_t)(uint32_t)(first + copy_row<D>(t)) * stride + from;
+        const char *k = (const char *)keys.k + at_row;
+        const char *v = (const char *)keys.v + at_row;
 #pragma unroll
-        for (int i = 0; i < N / STEP; i++)
-            cp16(to + i * STEP * 2 * D, p + (uint64_t)stride * (uint32_t)(i * STEP));
+        for (int i = 0; i < N / STEP; i++) {
+            cp16(to + i * STEP * 2 * D, k + (uint64_t)stride * (uint32_t)(i * STEP));
+            cp16(to + TILE + i * STEP * 2 * D,
+                 v + (uint64_t)stride * (uint32_t)(i * STEP));
+        }
     } else {
 #pragma unroll 1
         for (int i = 0; i < N; i += STEP) {
-            int row = min(first + i + copy_row<D>(t), rows - 1);
-            cp16(to + i * 2 * D, p + (uint64_t)(uint32_t)row * stride);
+            int row = min(first + i + copy_row<D>(t), keys.rows - 1);
+            uint64_t at_row = (uint64_t)(uint32_t)row * stride + from;
+            cp16(to + i * 2 * D, (const char *)keys.k + at_row);
+            cp16(to + TILE + i * 2 * D, (const char *)keys.v + at_row);
         }
     }
 }

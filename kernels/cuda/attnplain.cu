@@ -48,13 +48,6 @@ static __device__ __forceinline__ void add(float (&sum)[PARTS], float w,
         sum[i] += w * v[i];
 }
 
-/* What token t sees of one kind of keys. */
-static __device__ __forceinline__ int2 span_of(const struct attn_args &x, int kind,
-                                               int t)
-{
-    return kind == 0 ? row_span(x.keys[0], t, true) : own_span(x.block, t);
-}
-
 static __device__ __forceinline__ float lse_of(const struct attn_args &x, int64_t row)
 {
     return x.lse_short ? to_f32(((const bf16 *)x.lse)[row])
@@ -74,7 +67,7 @@ __global__ void __launch_bounds__(THREADS)
     float q[PARTS], k[PARTS], o[PARTS] = {}, top = -INFINITY, sum = 0.0f;
     read_head(q, (const T *)x.q + row * width, width, lane);
     for (int kind = x.kinds - 1; kind >= 0; kind--) {
-        const int2 span = span_of(x, kind, t);
+        const int2 span = span_of(x, kind, t, true);
         for (int j = span.x; j < span.y; j++) {
             const int64_t at_key = ((int64_t)j * x.kv_heads + g) * width;
             read_head(k, (const T *)x.keys[kind].k + at_key, width, lane);
@@ -116,7 +109,7 @@ __global__ void __launch_bounds__(THREADS)
     if (lane == 0)
         x.stat[row] = delta;
     for (int kind = x.kinds - 1; kind >= 0; kind--) {
-        const int2 span = span_of(x, kind, t);
+        const int2 span = span_of(x, kind, t, true);
         for (int j = span.x; j < span.y; j++) {
             const int64_t at_key = ((int64_t)j * x.kv_heads + g) * width;
             read_head(k, (const T *)x.keys[kind].v + at_key, width, lane);
@@ -144,7 +137,7 @@ __global__ void __launch_bounds__(THREADS)
     read_head(k, (const T *)x.keys[kind].k + at_key * width, width, lane);
     read_head(v, (const T *)x.keys[kind].v + at_key * width, width, lane);
     for (int t = 0; t < x.tokens; t++) {
-        const int2 span = span_of(x, kind, t);
+        const int2 span = span_of(x, kind, t, true);
         if (j < span.x || j >= span.y)
             continue;
         for (int e = 0; e < x.group; e++) {

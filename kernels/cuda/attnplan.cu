@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* attnplan.cu - attention's order of work, found on the device.
  *
- * Intervals are in device memory and the host never waits, so three small kernels, a
- * warp an entry, turn them into what the large ones follow:
+ * Intervals are in device memory and the host never waits, so small kernels, a warp an
+ * entry, turn them into what the large ones follow:
+ *   order   the query side's items, longest first, by the first and the last token's
+ *           interval: only time depends on it
  *   bounds  each tile of 64 query rows: the reach of its rows, by kind of keys; and the
  *           intervals of each token in its own block
  *   items   each tile of 128 keys: the run of query tiles that see any of them.  A tile
  *           within the run that does not is skipped later; with anchors in order there
  *           are few
- *   rank    longest first: an entry's place is the number of longer ones, ties in order
- * All of it is whole numbers in fixed order.  Together about 5 us. */
+ *   rank    the key side's items, longest first
+ * An entry's place is the number of longer ones, ties in order: whole numbers, the same
+ * every time.  2 to 3 us a kernel; forward needs the first alone. */
 #include "attn.cuh"
 
 enum { THREADS = 256, WARPS = THREADS / 32 };
@@ -28,15 +31,10 @@ __global__ void __launch_bounds__(THREADS)
         all = make_int4(ATTN_NONE, 0, ATTN_NONE, 0);
     int end = row < x.rows ? row_token(x, last) : -1;
     for (int t = row_token(x, row) + lane; t <= end; t += 32) {
-        int2 span;
-        if (kind == 0) {
-            span = row_span(x.keys[0], t, true);
-        } else {
-            span = own_span(x.block, t);
-            if (t * x.group >= row) { // the tile of its first row
-                x.own_lo[t] = span.x;
-                x.own_hi[t] = span.y;
-            }
+        int2 span = span_of(x, kind, t, true);
+        if (kind == 1 && t * x.group >= row) { // the tile of the token's first row
+            x.own_lo[t] = span.x;
+            x.own_hi[t] = span.y;
         }
         all = make_int4(min(all.x, span.x), max(all.y, span.y), max(all.z, span.x),
                         min(all.w, span.y));
@@ -74,32 +72,46 @@ __global__ void __launch_bounds__(THREADS)
         x.items[item] = make_int4(key, min(first, end), end, kind);
 }
 
-/* Length of a query item (two tiles of 64 rows), or of a key item. */
-static __device__ __forceinline__ int length_of(const struct attn_args &x, bool keys,
-                                                int i)
+static __device__ __forceinline__ int length_of(const struct attn_args &x, int item)
 {
-    if (keys)
-        return x.items[i].z - x.items[i].y;
-    int4 a = x.bounds[2 * i], b = x.bounds[2 * i + 1];
-    return max(a.y, b.y) - min(min(a.x, b.x), max(a.y, b.y));
+    int a = row_token(x, item * ATTN_QUERY_ROWS);
+    int b = row_token(x, min((item + 1) * ATTN_QUERY_ROWS, x.rows) - 1);
+    int lo = min(x.keys[0].lo[a], x.keys[0].lo[b]);
+    return max(x.keys[0].hi[a], x.keys[0].hi[b]) - lo;
 }
 
 __global__ void __launch_bounds__(THREADS)
-    attn_rank_kernel(const __grid_constant__ struct attn_args x, bool keys, int count)
+    attn_order_kernel(const __grid_constant__ struct attn_args x)
 {
     int i = blockIdx.x * WARPS + (threadIdx.x >> 5), lane = threadIdx.x & 31, place = 0;
+    int count = x.padded / ATTN_QUERY_ROWS;
     if (i >= count)
         return;
-    int mine = length_of(x, keys, i);
+    int mine = length_of(x, i);
     for (int j = lane; j < count; j += 32) {
-        int other = length_of(x, keys, j);
+        int other = length_of(x, j);
         place += other > mine || (other == mine && j < i);
     }
-    place = __reduce_add_sync(0xffffffffu, place);
-    if (lane == 0 && keys)
-        x.sorted[place] = x.items[i];
-    if (lane == 0 && !keys)
+    place = warp_total(place);
+    if (lane == 0)
         x.order[place] = i;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    attn_rank_kernel(const __grid_constant__ struct attn_args x)
+{
+    int i = blockIdx.x * WARPS + (threadIdx.x >> 5), lane = threadIdx.x & 31, place = 0;
+    int count = key_tiles(x, 0) + key_tiles(x, 1);
+    if (i >= count)
+        return;
+    int4 item = x.items[i];
+    for (int j = lane; j < count; j += 32) {
+        int mine = item.z - item.y, other = x.items[j].z - x.items[j].y;
+        place += other > mine || (other == mine && j < i);
+    }
+    place = warp_total(place);
+    if (lane == 0)
+        x.sorted[place] = item;
 }
 
 /* ---- the host's side ---- */
@@ -171,18 +183,16 @@ static void take_scratch(struct dev *d, struct attn_args *a, int items)
 {
     char *base = cuda_state(d)->scratch, *at = base;
     size_t rows = (size_t)a->padded, tokens = (size_t)a->tokens;
-    a->bounds = take<int4>(&at, (size_t)a->kinds * rows / ATTN_TILE_ROWS);
     a->order = take<int>(&at, rows / ATTN_QUERY_ROWS);
-    if (a->kinds == 2) {
+    if (items > 0) {
+        a->stat = take<float>(&at, 2 * (size_t)a->kv_heads * rows);
+        a->bounds = take<int4>(&at, (size_t)a->kinds * rows / ATTN_TILE_ROWS);
+        a->items = take<int4>(&at, (size_t)items);
+        a->sorted = take<int4>(&at, (size_t)items);
         a->own_lo = take<int>(&at, tokens);
         a->own_hi = take<int>(&at, tokens);
         a->keys[1].lo = a->own_lo;
         a->keys[1].hi = a->own_hi;
-    }
-    if (items > 0) {
-        a->items = take<int4>(&at, (size_t)items);
-        a->sorted = take<int4>(&at, (size_t)items);
-        a->stat = take<float>(&at, 2 * (size_t)a->kv_heads * rows);
     }
     if (at - base > CUDA_SCRATCH_BYTES)
         bug("attention over %d tokens needs %lld bytes of scratch", a->tokens,
@@ -191,17 +201,17 @@ static void take_scratch(struct dev *d, struct attn_args *a, int items)
 
 void attn_plan(struct dev *d, struct attn_args *a, bool keys)
 {
-    int items = keys ? key_tiles(*a, 0) + key_tiles(*a, 1) : 0;
-    int tiles = a->padded / ATTN_TILE_ROWS, orders = a->padded / ATTN_QUERY_ROWS;
+    const int items = keys ? key_tiles(*a, 0) + key_tiles(*a, 1) : 0;
+    const unsigned orders = blocks_for(a->padded / ATTN_QUERY_ROWS, WARPS);
     cudaStream_t s = stream_of(d);
     take_scratch(d, a, items);
-    dim3 grid(blocks_for(tiles, WARPS), (unsigned)a->kinds);
-    attn_bounds_kernel<<<grid, THREADS, 0, s>>>(*a);
-    attn_rank_kernel<<<blocks_for(orders, WARPS), THREADS, 0, s>>>(*a, false, orders);
+    attn_order_kernel<<<orders, THREADS, 0, s>>>(*a);
     if (keys) {
-        unsigned blocks = blocks_for(items, WARPS);
+        const unsigned blocks = blocks_for(items, WARPS);
+        const dim3 tiles(blocks_for(a->padded / ATTN_TILE_ROWS, WARPS), 2);
+        attn_bounds_kernel<<<tiles, THREADS, 0, s>>>(*a);
         attn_items_kernel<<<blocks, THREADS, 0, s>>>(*a);
-        attn_rank_kernel<<<blocks, THREADS, 0, s>>>(*a, true, items);
+        attn_rank_kernel<<<blocks, THREADS, 0, s>>>(*a);
     }
     cuda_launched(d, "attn_plan");
 }

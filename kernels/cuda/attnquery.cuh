@@ -97,7 +97,7 @@ static __device__ __forceinline__ void query_begin(const struct attn_args &x, in
     int row = 16 * C::MT * warp + l.id % (16 * C::MT);
     int t = row_token(x, min(first + row, x.rows - 1));
     for (int kind = 0; kind < x.kinds; kind++) {
-        int2 span = row_span(x.keys[kind], t, first + row < x.rows);
+        int2 span = span_of(x, kind, t, first + row < x.rows);
         int4 reach = attn_reach(span);
         smem->span[kind][row] = span;
         if (l.id == 0)
@@ -135,12 +135,9 @@ static __device__ __forceinline__ void query_copy(const struct attn_args &x, int
     const int t = threadIdx.x;
     const uint32_t bars = smem_base() + offsetof(struct query_smem<C>, bars);
     const uint32_t to = smem_base() + n % RING * (2 * TILE) + copy_to<D>(t);
-    const struct attn_keys &keys = x.keys[w.kind];
     ring_wait_free(bars, n);
-    copy_keys<D, C::KEYS, C::THREADS>(to, keys.k, copy_from<D>(t, g), x.kv_bytes, t,
-                                      w.key, keys.rows);
-    copy_keys<D, C::KEYS, C::THREADS>(to + TILE, keys.v, copy_from<D>(t, g), x.kv_bytes,
-                                      t, w.key, keys.rows);
+    copy_keys<D, C::KEYS, C::THREADS>(to, x.keys[w.kind], copy_from<D>(t, g),
+                                      x.kv_bytes, t, w.key);
     ring_copied(bars, n);
 }
 

@@ -111,6 +111,11 @@ static __device__ __forceinline__ int warp_most(int v)
     return __reduce_max_sync(0xffffffffu, v);
 }
 
+static __device__ __forceinline__ int warp_total(int v)
+{
+    return __reduce_add_sync(0xffffffffu, v);
+}
+
 /* threadIdx.x read anew, so that what follows from it is not kept in registers. */
 static __device__ __forceinline__ int fresh_thread()
 {
