@@ -57,19 +57,15 @@ static double limit_of(const struct call *k, const struct call_arg *a)
 }
 
 /* backward_on gives the CPU's backward pass the GPU's o and lse, rounded as they are:
- * they are its inputs. */
+ * they are its inputs.  The order of arguments is op.h's. */
 static void backward_on(struct call *c, struct call *g)
 {
-    static const char *const name[] = {"dq",   "dkc", "dvc", "dkb", "dvb",
-                                       "dout", "o",   "lse", "q",   "kc",
-                                       "vc",   "kb",  "vb",  "lo",  "hi"};
-    struct tensor t[15];
-    for (int i = 0; i < 15; i++) {
-        struct call_arg *a = call_find(c, name[i]);
-        t[i] = a->t;
-        if (a->role == '*') {
-            double *v = call_get(g, call_find(g, name[i]));
-            call_put(c, a, v);
+    struct tensor t[CALL_ARGS];
+    for (int i = 0; i < c->n; i++) {
+        t[i] = c->arg[i].t;
+        if (c->arg[i].role == '*') {
+            double *v = call_get(g, &g->arg[i]);
+            call_put(c, &c->arg[i], v);
             mem_free(v);
         }
     }

@@ -152,9 +152,17 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
         const uint32_t k_smem = base + n % RING * (2 * TILE), v_smem = k_smem + TILE;
         const int4 reach = smem->reach[w.kind][warp];
         const int key = w.key;
-        const bool whole = sees_all(reach, key, KEYS);
         const struct walk next = walk_on<C>(w, reach, l);
-        if (!whole) /* an edge: 16 keys at a time, compared */
+        if (sees_all(reach, key, KEYS)) {
+            float s[MT][KEYS / 8][4];
+            uint32_t p[MT][KEYS / 16][4];
+            fwd_scores<C, KEYS>(s, q_reg, q_smem + l.nn, k_smem + l.nt);
+            fwd_softmax<C, KEYS>(p, o, t, s, x.scale2);
+            /* Halfway: by now the other warps are through with the tile before. */
+            query_copy<C>(x, g, next, n + 1);
+            mul_nn<D, MT, KEYS>(o, p, v_smem + l.nn);
+        } else { /* an edge: 16 keys at a time, compared */
+            query_copy<C>(x, g, next, n + 1);
 #pragma unroll 1
             for (int k = 0; k < KEYS; k += 16) {
                 if (sees_none(reach, key + k, 16))
@@ -166,16 +174,7 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
                 fwd_softmax<C, 16>(p, o, t, s, x.scale2);
                 mul_nn<D, MT, 16>(o, p, v_smem + k * 2 * D + l.nn);
             }
-        uint32_t p[MT][KEYS / 16][4];
-        if (whole) {
-            float s[MT][KEYS / 8][4];
-            fwd_scores<C, KEYS>(s, q_reg, q_smem + l.nn, k_smem + l.nt);
-            fwd_softmax<C, KEYS>(p, o, t, s, x.scale2);
         }
-        /* Halfway: by now the other warps are through with the tile before. */
-        query_copy<C>(x, g, next, n + 1);
-        if (whole)
-            mul_nn<D, MT, KEYS>(o, p, v_smem + l.nn);
         ring_release(bars, n, l.id);
         w = next;
     }

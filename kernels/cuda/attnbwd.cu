@@ -146,9 +146,22 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
         const uint32_t k_smem = base + n % RING * (2 * TILE), v_smem = k_smem + TILE;
         const int4 reach = smem->reach[w.kind][warp];
         const int key = w.key;
-        const bool whole = sees_all(reach, key, KEYS);
         const struct walk next = walk_on<C>(w, reach, l);
-        if (!whole) /* an edge: 16 keys at a time, compared */
+        if (sees_all(reach, key, KEYS)) {
+#pragma unroll
+            for (int h = 0; h < KEYS / CHUNK; h++) {
+                const uint32_t part = h * CHUNK * 2 * D;
+                float s[MT][CHUNK / 8][4], dp[MT][CHUNK / 8][4];
+                uint32_t p[MT][CHUNK / 16][4];
+                dq_scores<C, CHUNK>(s, dp, q_reg, dout_reg, left_smem,
+                                    k_smem + part + l.nt, v_smem + part + l.nt);
+                dq_grads<MT, CHUNK>(p, s, dp, lse, delta, x.scale2);
+                if (h == 0) /* the other warps are through with the tile before */
+                    query_copy<C>(x, g, next, n + 1);
+                mul_nn<D, MT, CHUNK>(dq, p, k_smem + part + l.nn);
+            }
+        } else { /* an edge: 16 keys at a time, compared */
+            query_copy<C>(x, g, next, n + 1);
 #pragma unroll 1
             for (int k = 0; k < KEYS; k += 16) {
                 if (sees_none(reach, key + k, 16))
@@ -162,20 +175,6 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
                 dq_grads<MT, 16>(p, s, dp, lse, delta, x.scale2);
                 mul_nn<D, MT, 16>(dq, p, k_smem + part + l.nn);
             }
-#pragma unroll
-        for (int h = 0; h < KEYS / CHUNK; h++) {
-            const uint32_t part = h * CHUNK * 2 * D;
-            uint32_t p[MT][CHUNK / 16][4];
-            if (whole) {
-                float s[MT][CHUNK / 8][4], dp[MT][CHUNK / 8][4];
-                dq_scores<C, CHUNK>(s, dp, q_reg, dout_reg, left_smem,
-                                    k_smem + part + l.nt, v_smem + part + l.nt);
-                dq_grads<MT, CHUNK>(p, s, dp, lse, delta, x.scale2);
-            }
-            if (h == 0) /* the other warps are through with the tile before */
-                query_copy<C>(x, g, next, n + 1);
-            if (whole)
-                mul_nn<D, MT, CHUNK>(dq, p, k_smem + part + l.nn);
         }
         ring_release(bars, n, l.id);
         w = next;
