@@ -32,7 +32,7 @@ struct cuda_fault {
 };
 
 enum {
-    CUDA_SCRATCH_BYTES = 64 << 20, /* partial sums of reductions */
+    CUDA_SCRATCH_BYTES = 64 << 20, /* partial sums; attention's row data and plan */
     CUDA_LT_BYTES = 32 << 20,      /* cuBLASLt's own workspace */
     CUDA_LOGITS_BYTES = 288 << 20, /* one chunk of logits in op_head_loss */
     CUDA_WORKSPACE_BYTES = CUDA_SCRATCH_BYTES + CUDA_LT_BYTES + CUDA_LOGITS_BYTES
