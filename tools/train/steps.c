@@ -100,10 +100,9 @@ static int stopped(struct steps *l, int64_t t)
 {
     if (t > l->ckpt->step)
         TRY(save(l, t));
-    return err_set(E_AGAIN,
-                   "stopped by a signal after step %lld of %lld; the same call goes "
-                   "on",
-                   (long long)t, (long long)l->recipe->steps);
+    return err_set(
+        E_AGAIN, "stopped by a signal after step %lld of %lld%s; the same call goes on",
+        (long long)t, (long long)l->recipe->steps, t ? ": saved" : "");
 }
 
 int steps_run(struct steps *l)
