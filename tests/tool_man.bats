@@ -28,6 +28,18 @@ described() {
     done
 }
 
+@test "defaults that man pages state are the tools'" {
+    for t in $tools; do
+        sed 's/\\-/-/g' "$(page "$t")" |
+            awk '/^\.It Fl / {for (i = 3; i <= 6; i++) if ($i ~ /^-/) name = substr($i, 2)}
+                 /^The default is .*\.$/ {sub(/\.$/, "", $0); print name, $4}' |
+            sort >"$BATS_TEST_TMPDIR/stated"
+        "$BIN/$t" --options | awk '{print $1, $4}' | sort >"$BATS_TEST_TMPDIR/real"
+        run -0 comm -23 "$BATS_TEST_TMPDIR/stated" "$BATS_TEST_TMPDIR/real"
+        [ -z "$output" ]
+    done
+}
+
 @test "man pages are clean" {
     for t in $tools; do mandoc -Tlint -Wwarning "$(page "$t")"; done
 }
