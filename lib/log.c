@@ -156,7 +156,10 @@ static void progress_text(struct buf *line, const char *tool, const struct progr
     if (p->total > 0)
         buf_addf(line, " (%.0f %%)", 100 * (double)p->done / (double)p->total);
     buf_adds(line, ", ");
-    add_amount(line, p->unit, p->rate);
+    if (p->rate < 10 && strcmp(p->unit, "bytes") != 0)
+        buf_addf(line, "%.1f", p->rate); // "0/s" would look like a standstill
+    else
+        add_amount(line, p->unit, p->rate);
     buf_adds(line, "/s");
     if (p->left >= 0) {
         int s = p->left < 3.6e8 ? (int)p->left : 360000000;
