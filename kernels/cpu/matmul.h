@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* matmul.h - what the matrix products keep with a CPU device: d->state. */
+/* matmul.h - the three matrix products, and what they keep with a device: d->state. */
 #ifndef MATMUL_H
 #define MATMUL_H
 
