@@ -114,7 +114,7 @@ mutants = CC="$(CC)" FLAGS="$(CPPFLAGS) $(CFLAGS)" LINK="$(LDFLAGS)" \
 test-mutants: tests
 	@$(mutants)
 bench: all $(BENCH:%=$B/bench/%)
-	@for b in $(BENCH); do $B/bench/$$b || exit; done
+	@scripts/bench.sh $B $(TEST)
 # Every durable step of every stage fails once; a sample of it is part of `make test`.
 $B/faults.so: tests/faults.c Makefile
 	$(call Q,CC)mkdir -p $(@D); $(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $<
