@@ -37,6 +37,7 @@ static int code_of(int errnum)
 {
     switch (errnum) {
     case ENOENT:
+    case ENOTDIR:
         return E_MISSING;
     case EACCES:
     case EPERM:

@@ -157,6 +157,8 @@ step-00000120" ]
 @test "wrong calls are refused with 64" {
     refused 64 "-m TARGET" "$BIN/draft-train" "$IN" -o "$D/x" --mask-id 511
     refused 64 "-o RUN" "$BIN/draft-train" "$IN" -m "$TARGET" --mask-id 511
+    refused 64 "--rope-theta 1: 0 or above 1" train "$D/x" --rope-theta 1
+    refused 64 "gamma" train "$D/x" --gamma -2
     refused 64 "no input" "$BIN/draft-train" -o "$D/x" -m "$TARGET" --mask-id 511
     refused 64 "--mask-id" "$BIN/draft-train" "$IN" -o "$D/x" -m "$TARGET"
     refused 64 "--steps" train "$D/x" --epochs 2

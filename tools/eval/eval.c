@@ -72,7 +72,7 @@ static int check_models(void)
 static int check_numbers(void)
 {
     if (cfg.tokens < 1 || cfg.tokens > 1 << 24)
-        return err_set(E_USAGE, "--tokens: at least 1, not %lld",
+        return err_set(E_USAGE, "--tokens: 1 to %d, not %lld", 1 << 24,
                        (long long)cfg.tokens);
     if (cfg.prompts < 0 || cfg.baselines < 0)
         return err_set(E_USAGE, "--prompts and --baselines are not negative");

@@ -55,6 +55,7 @@ int recipe_check(const struct recipe *r)
         {"sliding", (double)r->sliding, -1, CONFIG_LAYERS, false},
         {"rope-theta", r->rope_theta, 0, 1e15, false},
         {"anchors", (double)r->anchors, 1, 1e6, false},
+        {"gamma", r->gamma, -1, many, false},
         {"accumulate", (double)r->accumulate, 1, many, false},
         {"seed", (double)r->seed, 0, 9e18, false},
         {"steps", (double)r->steps, 0, 99999999, false},
@@ -73,6 +74,8 @@ int recipe_check(const struct recipe *r)
                        "vocabulary (Qwen3: 151669, Qwen3.5 and later: 248070)");
     if (r->steps && r->epochs)
         return err_set(E_USAGE, "--steps and --epochs exclude each other");
+    if (r->rope_theta > 0 && r->rope_theta <= 1)
+        return err_set(E_USAGE, "--rope-theta %g: 0 or above 1", r->rope_theta);
     if (r->sliding > 0 && !r->window)
         return err_set(E_USAGE, "--sliding %lld: needs --window",
                        (long long)r->sliding);
