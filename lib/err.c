@@ -37,7 +37,6 @@ static int code_of(int errnum)
 {
     switch (errnum) {
     case ENOENT:
-    case ENOTDIR:
         return E_MISSING;
     case EACCES:
     case EPERM:

@@ -161,8 +161,8 @@ static const int64_t source[DOCS][3] = {
     {0, 5, 0}, {1, 0, 3}, {1, 7, 0}, {0, 6, 0}, {0, 6, 2}};
 
 #define FILES                                                                          \
-    "[{\"name\":\"a.jsonl\",\"size\":100,\"xxh3\":\"0000000000000001\"},"              \
-    "{\"name\":\"b.jsonl\",\"size\":200,\"xxh3\":\"0000000000000002\"}]"
+    ("[{\"name\":\"a.jsonl\",\"size\":100,\"xxh3\":\"0000000000000001\"},"             \
+     "{\"name\":\"b.jsonl\",\"size\":200,\"xxh3\":\"0000000000000002\"}]")
 
 static struct shard_options packed_options(void)
 {
