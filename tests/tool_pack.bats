@@ -237,3 +237,10 @@ packed-2-of-3-end.safetensors" ]
     [ "${status[0]}" = 74 ] || [ "${status[0]}" = 0 ] # all may fit into the pipe
     run -74 sh -c "'$pack' in --length 64 --vocab 500 >/dev/full"
 }
+
+@test "the first record refused is named, even when all are" {
+    printf '{"input_ids":[1,-2]}\n' >"$BATS_TEST_TMPDIR/bad.jsonl"
+    run "$BIN/draft-pack" "$BATS_TEST_TMPDIR/bad.jsonl" -o "$BATS_TEST_TMPDIR/out"
+    [ "$status" -eq 65 ]
+    [[ $output == *"bad.jsonl: record "*" refused: "* ]]
+}

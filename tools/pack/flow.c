@@ -100,7 +100,11 @@ static int refuse(struct flow *f, const struct batch *b, const struct document *
     f->ledger->reject[doc->reject]++;
     if (f->strict)
         return err_set(E_FORMAT, "%s: record %" PRId64 ": %s", name, doc->record, why);
-    log_more(f->log, "%s: record %" PRId64 ": %s", name, doc->record, why);
+    if (f->ledger->rejected == 1)
+        log_warn(f->log, "%s: record %" PRId64 " refused: %s (the first; -v tells all)",
+                 name, doc->record, why);
+    else
+        log_more(f->log, "%s: record %" PRId64 ": %s", name, doc->record, why);
     return rejects_add(f->rejects, name, doc->record, doc->reject, why);
 }
 

@@ -45,9 +45,9 @@ int recipe_check(const struct recipe *r)
     const double many = 1e9;
     const struct bound bound[] = {
         {"layers", (double)r->layers, 0, CONFIG_LAYERS, false},
-        {"inter", (double)r->inter, 0, many, false},
-        {"heads", (double)r->heads, 0, many, false},
-        {"kv-heads", (double)r->kv_heads, 0, many, false},
+        {"inter", (double)r->inter, 0, 524288, false},
+        {"heads", (double)r->heads, 0, 1024, false},
+        {"kv-heads", (double)r->kv_heads, 0, 1024, false},
         {"head-dim", (double)r->head_dim, 0, many, false},
         {"block", (double)r->block, 2, RECIPE_BLOCK_MAX, false},
         {"mask-id", (double)r->mask_id, 0, many, false},
