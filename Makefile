@@ -106,9 +106,9 @@ $B/%.cu.o: %.cu Makefile config.mk | $(deps)
 
 tests: $(patsubst %,$B/tests/%,$(filter $(TEST)%,$(TESTS)))
 test: all tests
-	@$(if $(TEST),,$(mutants) sample)
+	@$(if $(TEST)$(SAN),,$(mutants) sample)
 	@scripts/test.sh $B $(TEST)
-# Planted errors must make tests fail; `make test` tries a sample.
+# Planted errors must make tests fail; `make test` tries a sample, but not sanitized.
 mutants = CC="$(CC)" FLAGS="$(CPPFLAGS) $(CFLAGS)" LINK="$(LDFLAGS)" \
           LIBS="$(CHECK) $(LDLIBS)" tests/mutants.sh $B
 test-mutants: tests
