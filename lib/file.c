@@ -269,12 +269,15 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool is_input(int dir_fd, const char *name)
+bool file_is_input(const char *name)
 {
-    size_t len = strlen(name);
+    size_t n = strlen(name);
+    return name[0] != '.' && !(n >= 4 && strcmp(name + n - 4, ".tmp") == 0);
+}
+
+static bool is_plain(int dir_fd, const char *name)
+{
     struct stat st;
-    if (name[0] == '.' || (len >= 4 && strcmp(name + len - 4, ".tmp") == 0))
-        return false;
     return fstatat(dir_fd, name, &st, 0) == 0 && S_ISREG(st.st_mode);
 }
 
@@ -308,7 +311,7 @@ int file_list(const char *dir, char ***names, int64_t *n)
         struct dirent *e = readdir(d);
         if (!e)
             break;
-        if (is_input(dirfd(d), e->d_name))
+        if (file_is_input(e->d_name) && is_plain(dirfd(d), e->d_name))
             TRY_GOTO(rc, names_add(&list, e->d_name), out);
     }
     if (errno)

@@ -46,6 +46,10 @@ int file_pread(int fd, void *data, size_t n, off_t at,
                const char *name); /* all or fail */
 int file_pwrite(int fd, const void *data, size_t n, off_t at, const char *name);
 
+/* file_is_input: may a file or folder of this name (no path) be read as data?  Not when
+ * it starts with a dot or ends in ".tmp". */
+bool file_is_input(const char *name);
+
 /* Folders.  file_list gives the names (not paths) of plain files in a folder, sorted by
  * byte value, temporaries and dot files left out; *names is one array owned by the
  * caller, freed by file_list_free. */

@@ -92,12 +92,6 @@ int local_apart(const char *url, const char *dest)
     return 0; // a source that does not exist is for the listing to report
 }
 
-static bool is_input(const char *name)
-{
-    size_t n = strlen(name);
-    return name[0] != '.' && !(n >= 4 && strcmp(name + n - 4, ".tmp") == 0);
-}
-
 /* ---- the walk ---- */
 
 static int64_t mtime_ns(const struct stat *st)
@@ -172,7 +166,7 @@ static int walk(struct objects *out, struct buf *path, struct buf *key)
         struct dirent *e = readdir(d);
         if (!e)
             break;
-        if (!is_input(e->d_name))
+        if (!file_is_input(e->d_name))
             continue;
         size_t path_len = push(path, e->d_name), key_len = push(key, e->d_name);
         TRY_GOTO(rc, buf_check(path), out);

@@ -32,12 +32,6 @@ static int add(struct input *in, const char *path, const char *name, int64_t siz
     return f->path && f->name ? 0 : E_MEMORY;
 }
 
-static bool is_hidden(const char *name)
-{
-    size_t n = strlen(name);
-    return name[0] == '.' || (n >= 4 && strcmp(name + n - 4, ".tmp") == 0);
-}
-
 static int walk(struct input *in, const char *dir, size_t root);
 
 /* One entry of a folder.  A link to a folder may lead in a circle and is an error. */
@@ -67,7 +61,7 @@ static int walk(struct input *in, const char *dir, size_t root)
         struct dirent *e = readdir(d);
         if (!e)
             break;
-        if (is_hidden(e->d_name))
+        if (!file_is_input(e->d_name))
             continue;
         char *path = file_path(dir, e->d_name);
         rc = path ? visit(in, path, root) : E_MEMORY;
