@@ -7,8 +7,6 @@
 
 #include "config_read.h"
 #include "err.h"
-#include "file.h"
-#include "mem.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,8 +44,9 @@ static int check_layers(int64_t layers, const struct json *o)
     return count;
 }
 
-static int read_target(struct target_config *c, const struct json *root)
+static int read_target(void *config, const struct json *root)
 {
+    struct target_config *c = config;
     const struct json *o = json_get(root, "text_config");
     struct config_sizes s = {0};
     if (!o)
@@ -75,20 +74,8 @@ static int read_target(struct target_config *c, const struct json *root)
 
 int config_target(struct target_config *c, const char *dir)
 {
-    struct json *root = NULL;
-    char *path = file_path(dir, "config.json");
-    if (!path)
-        return E_MEMORY;
     *c = (struct target_config){0};
-    int rc = json_load(&root, path);
-    if (rc == 0) {
-        rc = read_target(c, root);
-        if (rc < 0)
-            err_wrap(rc, "%s", path);
-    }
-    json_free(root);
-    mem_free(path);
-    return rc;
+    return config_read_file(dir, read_target, c);
 }
 
 int config_check_ids(int64_t vocab, const int32_t *id, int64_t n)

@@ -7,8 +7,6 @@
 
 #include "config_read.h"
 #include "err.h"
-#include "file.h"
-#include "mem.h"
 #include "op.h"
 
 #include <math.h>
@@ -129,8 +127,9 @@ static int read_window(struct drafter_config *c, const struct json *o)
     return 0;
 }
 
-static int read_drafter(struct drafter_config *c, const struct json *o)
+static int read_drafter(void *config, const struct json *o)
 {
+    struct drafter_config *c = config;
     struct config_sizes s = {0};
     int64_t stop[CONFIG_STOPS];
     TRY(check_kind(o));
@@ -162,20 +161,8 @@ static int read_drafter(struct drafter_config *c, const struct json *o)
 
 int config_drafter(struct drafter_config *c, const char *dir)
 {
-    struct json *root = NULL;
-    char *path = file_path(dir, "config.json");
-    if (!path)
-        return E_MEMORY;
     *c = (struct drafter_config){0};
-    int rc = json_load(&root, path);
-    if (rc == 0) {
-        rc = read_drafter(c, root);
-        if (rc < 0)
-            err_wrap(rc, "%s", path);
-    }
-    json_free(root);
-    mem_free(path);
-    return rc;
+    return config_read_file(dir, read_drafter, c);
 }
 
 /* ---- checking ---- */

@@ -3,6 +3,8 @@
 #include "config_read.h"
 
 #include "err.h"
+#include "file.h"
+#include "mem.h"
 #include "op.h"
 
 #include <string.h>
@@ -77,6 +79,23 @@ static int check_key(const struct json *o, const char *key,
     if (factor != 1)
         return err_set(E_CONFIG, "%s is %g, only 1 is supported", key, factor);
     return 0;
+}
+
+int config_read_file(const char *dir, config_reader *read, void *config)
+{
+    struct json *root = NULL;
+    char *path = file_path(dir, "config.json");
+    if (!path)
+        return E_MEMORY;
+    int rc = json_load(&root, path);
+    if (rc == 0) {
+        rc = read(config, root);
+        if (rc < 0)
+            err_wrap(rc, "%s", path);
+    }
+    json_free(root);
+    mem_free(path);
+    return rc;
 }
 
 int config_read_keys(const struct json *o, const struct config_rule *rule)

@@ -25,6 +25,11 @@ struct config_rule {
     const char *why;
 };
 
+/* config_read_file hands the root of DIR/config.json to `read`; failures name the file.
+ */
+typedef int config_reader(void *config, const struct json *root);
+int config_read_file(const char *dir, config_reader *read, void *config);
+
 /* config_read_keys looks up every key of o: among those that all configs share, then in
  * `rule`. */
 int config_read_keys(const struct json *o, const struct config_rule *rule);
