@@ -17,6 +17,7 @@
 #include "file.h"
 #include "hash.h"
 #include "mem.h"
+#include "step.h"
 
 #define MODEL "model.safetensors"
 #define STATE "state.safetensors"
@@ -223,22 +224,6 @@ int look_checkpoint(struct look *l, const char *dir)
 
 /* ---- folders of checkpoints ---- */
 
-enum { STEP_DIGITS = 8, STEP_NAME = 5 + STEP_DIGITS };
-
-/* The number in "step-00000123", -1 for any other name. */
-static int64_t step_of(const char *name)
-{
-    int64_t step = 0;
-    if (strlen(name) != STEP_NAME || strncmp(name, "step-", 5) != 0)
-        return -1;
-    for (int i = 5; i < STEP_NAME; i++) {
-        if (name[i] < '0' || name[i] > '9')
-            return -1;
-        step = step * 10 + (name[i] - '0');
-    }
-    return step;
-}
-
 static int by_step(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -253,7 +238,7 @@ static int list_steps(const char *run, struct buf *steps)
     if (!d)
         return err_errno(errno, "cannot list %s", run);
     while (errno = 0, (e = readdir(d))) {
-        int64_t step = step_of(e->d_name);
+        int64_t step = step_number(e->d_name);
         if (step >= 0)
             buf_add(steps, &step, sizeof step);
     }
@@ -268,9 +253,8 @@ static int list_steps(const char *run, struct buf *steps)
 
 static char *step_path(const char *run, int64_t step)
 {
-    char name[32];
-    snprintf(name, sizeof name, "step-%0*" PRId64, STEP_DIGITS, step);
-    return file_path(run, name);
+    char name[STEP_NAME];
+    return file_path(run, step_name(name, step));
 }
 
 bool look_is_training(const char *dir)

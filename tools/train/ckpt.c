@@ -13,6 +13,7 @@
 #include "mem.h"
 #include "num.h"
 #include "recipe.h"
+#include "step.h"
 #include "tool.h"
 
 #include <dirent.h>
@@ -23,25 +24,7 @@
 
 enum { METAS = 12, TEXT = 32 };
 
-char *ckpt_name(char out[CKPT_NAME], int64_t step)
-{
-    snprintf(out, CKPT_NAME, "step-%08lld", (long long)step);
-    return out;
-}
-
 /* ---- what is in a run's folder ---- */
-
-/* step_of is the number in "step-00000123", or -1 for any other name. */
-static int64_t step_of(const char *name)
-{
-    int64_t step = 0;
-    if (strlen(name) != 13 || strncmp(name, "step-", 5) != 0 ||
-        strspn(name + 5, "0123456789") != 8)
-        return -1;
-    for (int i = 5; i < 13; i++)
-        step = step * 10 + (name[i] - '0');
-    return step;
-}
 
 static bool is_leftover(const char *name)
 {
@@ -74,7 +57,7 @@ static int list_steps(const char *run, int64_t **out, int64_t *n)
     if (!dir)
         return err_errno(errno, "cannot list %s", run);
     while (errno = 0, rc == 0 && (e = readdir(dir))) {
-        int64_t s = step_of(e->d_name);
+        int64_t s = step_number(e->d_name);
         if (s >= 0)
             buf_add(&step, &s, sizeof s);
         else if (is_leftover(e->d_name))
@@ -119,15 +102,15 @@ static int note(const struct ckpt *c, const char *name, const char *line, bool k
 
 static int name_latest(const struct ckpt *c)
 {
-    char name[CKPT_NAME];
-    return note(c, "latest", ckpt_name(name, c->step), false);
+    char name[STEP_NAME];
+    return note(c, "latest", step_name(name, c->step), false);
 }
 
 /* drop_step removes a checkpoint; under its final name it is whole to the end. */
 static int drop_step(const struct ckpt *c, int64_t step)
 {
-    char name[CKPT_NAME], gone[CKPT_NAME + 4];
-    snprintf(gone, sizeof gone, "%s.tmp", ckpt_name(name, step));
+    char name[STEP_NAME], gone[STEP_NAME + 4];
+    snprintf(gone, sizeof gone, "%s.tmp", step_name(name, step));
     char *from = file_path(c->run, name), *to = file_path(c->run, gone);
     int rc = from && to ? 0 : E_MEMORY;
     if (rc == 0 && rename(from, to) < 0)
@@ -161,8 +144,8 @@ static int rotate(const struct ckpt *c)
 /* file_in is RUN/step-N/NAME (mem_free). */
 static char *file_in(const struct ckpt *c, int64_t step, const char *file)
 {
-    char name[CKPT_NAME];
-    char *dir = file_path(c->run, ckpt_name(name, step));
+    char name[STEP_NAME];
+    char *dir = file_path(c->run, step_name(name, step));
     char *path = dir ? file_path(dir, file) : NULL;
     mem_free(dir);
     return path;
@@ -346,8 +329,8 @@ static int save_files(const char *dir, const struct ckpt *c, const struct drafte
 int ckpt_save(struct ckpt *c, const struct drafter *m, const struct optimizer *o,
               const struct ckpt_place *at)
 {
-    char name[CKPT_NAME], part[CKPT_NAME + 4];
-    snprintf(part, sizeof part, "%s.tmp", ckpt_name(name, at->step));
+    char name[STEP_NAME], part[STEP_NAME + 4];
+    snprintf(part, sizeof part, "%s.tmp", step_name(name, at->step));
     char *tmp = file_path(c->run, part), *dir = file_path(c->run, name);
     int rc = tmp && dir ? file_remove_tree(tmp) : E_MEMORY;
     if (rc == 0)

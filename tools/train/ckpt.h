@@ -56,8 +56,4 @@ int ckpt_load(const struct ckpt *c, struct optimizer *o);
 int ckpt_save(struct ckpt *c, const struct drafter *m, const struct optimizer *o,
               const struct ckpt_place *at);
 
-/* ckpt_name writes "step-00000123". */
-enum { CKPT_NAME = 24 };
-char *ckpt_name(char out[CKPT_NAME], int64_t step);
-
 #endif

@@ -18,6 +18,7 @@
 #include "par.h"
 #include "plan.h"
 #include "recipe.h"
+#include "step.h"
 #include "target.h"
 #include "tool.h"
 #include "valid.h"
@@ -283,12 +284,12 @@ static int learn(struct run *r)
                           .valid_every = cfg.valid_every,
                           .record = &r->record,
                           .log = &r->tool->log};
-    char text[128], tokens[32], name[CKPT_NAME];
+    char text[128], tokens[32], name[STEP_NAME];
     TRY(steps_run(&steps));
     metrics_say(text, sizeof text, &steps.last);
     log_end(&r->tool->log, "%lld steps, %s tokens, last %s: %s/%s",
             (long long)recipe.steps, num_count(tokens, sizeof tokens, steps.tokens),
-            text, cfg.run, ckpt_name(name, r->ckpt.step));
+            text, cfg.run, step_name(name, r->ckpt.step));
     return 0;
 }
 
