@@ -60,10 +60,15 @@ START_TEST(nucleus)
     } list[] = {{0.5, 2}, {0.3, 1}, {0.8, 3}};
     const int order[] = {1, 3, 4};
     for (int i = 0; i < 3; i++) {
-        double f[V], sum = 0;
+        double f[V], sum = 0, mass = 0;
         frequencies(f, (struct sample){1, list[i].top_p});
+        for (int j = 0; j < list[i].kept; j++)
+            mass += exp((double)logits[order[j]]);
         for (int j = 0; j < list[i].kept; j++) {
+            double q = exp((double)logits[order[j]]) / mass;
             ck_assert_double_gt(f[order[j]], 0.1);
+            ck_assert_double_le(fabs(f[order[j]] - q),
+                                1e-9 + 4 * sqrt(q * (1 - q) / DRAWS));
             sum += f[order[j]];
         }
         ck_assert_double_gt(sum, 0.9999);
