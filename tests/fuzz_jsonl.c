@@ -47,7 +47,7 @@ static void read_file(const uint8_t *data, size_t size)
     int64_t lines = 0;
     must(inflow_open(&in, fuzz_file(data, size), "fuzz") == 0);
     int rc = reader_of_content(&reader, &in);
-    while (rc == 0 && (rc = reader->block(&b, &in)) > 0) {
+    while (rc == 0 && (rc = reader->block(&b, NULL, &in)) > 0) {
         struct documents d = {0};
         must(reader->parse(&d, &b, &rules) == 0);
         must(d.n <= b.records);

@@ -288,7 +288,7 @@ static int read_back(struct buf *all, const char *path)
     const struct reader *reader;
     kit_ok(inflow_open(&in, path, "file"));
     int rc = reader_of_content(&reader, &in);
-    while (rc == 0 && (rc = reader->block(&b, &in)) > 0) {
+    while (rc == 0 && (rc = reader->block(&b, NULL, &in)) > 0) {
         buf_add(all, b.bytes.p, b.bytes.len);
         b.record += b.records;
         rc = 0;

@@ -154,6 +154,14 @@ count() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "${2:-report}" | head -1; }
     [ ! -e out3/packed-end.safetensors ]
 }
 
+@test "the format can be named" {
+    "$pack" in -o auto "${o[@]}"
+    "$pack" in -o named "${o[@]}" --format jsonl
+    cmp <(tail -c 20000 auto/packed-00000.safetensors) <(tail -c 20000 named/packed-00000.safetensors)
+    run -64 "$pack" in -o out "${o[@]}" --format csv
+    [[ $output == *"no format \"csv\"; there are auto, jsonl"* ]]
+}
+
 @test "the vocabulary comes from -m" {
     mkdir target
     echo '{"model_type":"any","vocab_size":400}' >target/config.json

@@ -29,9 +29,23 @@ static int open_file(struct flow *f)
 {
     const struct input_file *file = file_now(f);
     TRY(inflow_open(&f->in, file->path, file->name));
-    TRY(reader_of_content(&f->reader, &f->in));
     f->record = 0;
+    const struct reader *reader = f->format;
+    if (!reader)
+        TRY(reader_of_content(&reader, &f->in));
+    if (reader->open)
+        TRY(reader->open(&f->state, &f->in));
+    f->reader = reader;
     return 0;
+}
+
+static void drop_file(struct flow *f)
+{
+    if (f->reader && f->reader->close)
+        f->reader->close(f->state);
+    inflow_close(&f->in);
+    f->reader = NULL;
+    f->state = NULL;
 }
 
 /* What was parsed must be what was hashed before, or become known now for stdin. */
@@ -40,8 +54,7 @@ static int close_file(struct flow *f)
     struct input_file *file = file_now(f);
     uint64_t xxh3 = inflow_xxh3(&f->in);
     int64_t size = f->in.raw;
-    inflow_close(&f->in);
-    f->reader = NULL;
+    drop_file(f);
     f->bytes += size;
     f->file++;
     if (strcmp(file->path, "-") == 0) {
@@ -67,7 +80,7 @@ static int read_batch(void *ctx, void *item)
         b->block.file = f->file;
         b->block.record = f->record;
         b->block.index = f->index;
-        int got = f->reader->block(&b->block, &f->in);
+        int got = f->reader->block(&b->block, f->state, &f->in);
         TRY(got);
         b->bytes = f->bytes + f->in.raw;
         f->record += b->block.records;
@@ -193,7 +206,7 @@ int flow_run(struct flow *f, struct par *p)
     }
     mem_free(batch);
     mem_free(item);
-    inflow_close(&f->in);
+    drop_file(f);
     if (rc == 0)
         rc = end_side(&f->train_side);
     if (rc == 0 && f->valid > 0)

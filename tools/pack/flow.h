@@ -29,6 +29,7 @@ struct flow_side {
 
 struct flow {
     /* set by the caller */
+    const struct reader *format; /* of all files; NULL: known by their content */
     struct input *input; /* stdin's size and xxh3 are filled in when it has been read */
     struct read_rules rules;
     struct cut cut;
@@ -44,6 +45,7 @@ struct flow {
     /* where reading stands */
     struct inflow in;
     const struct reader *reader; /* NULL: the next file is to be opened */
+    void *state;                 /* of the reader */
     int64_t file, record, index; /* of the next block */
     int64_t bytes;               /* of the files before this one */
 };

@@ -27,7 +27,7 @@ struct unzip {
 
 int inflow_open(struct inflow *in, const char *path, const char *name)
 {
-    *in = (struct inflow){.fd = -1, .name = name};
+    *in = (struct inflow){.fd = -1, .path = path, .name = name};
     in->fd =
         strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (in->fd < 0)
@@ -53,13 +53,22 @@ void inflow_close(struct inflow *in)
     *in = (struct inflow){.fd = -1};
 }
 
+/* Raw bytes, hashed while they are in the cache: how many, 0 at the end. */
+static int64_t get(struct inflow *in, char *to)
+{
+    int64_t got = file_get(in->fd, to, RAW, in->name);
+    if (got > 0) {
+        hash_add(in->hash, to, (size_t)got);
+        in->raw += got;
+    }
+    return got;
+}
+
 static int refill(struct inflow *in)
 {
-    int64_t got = file_get(in->fd, in->buffer, RAW, in->name);
+    int64_t got = get(in, in->buffer);
     if (got < 0)
         return (int)got;
-    hash_add(in->hash, in->buffer, (size_t)got);
-    in->raw += got;
     in->at = 0;
     in->end = (size_t)got;
     return got > 0;
@@ -82,16 +91,30 @@ static int begin(struct inflow *in)
     return 0;
 }
 
+/* Behind what the search for compression has read, bytes go straight to their place. */
 static int more_plain(struct inflow *in)
 {
-    buf_add(&in->have, in->buffer + in->at, in->end - in->at);
-    in->at = in->end;
-    return buf_check(&in->have);
+    if (in->at < in->end) {
+        buf_add(&in->have, in->buffer + in->at, in->end - in->at);
+        in->at = in->end;
+        TRY(buf_check(&in->have));
+        return 1;
+    }
+    char *room = buf_room(&in->have, RAW);
+    if (!room)
+        return buf_check(&in->have);
+    int64_t got = get(in, room);
+    TRY((int)(got < 0 ? got : 0));
+    in->have.len += (size_t)got;
+    in->have.p[in->have.len] = 0;
+    return got > 0;
 }
 
-/* 1 when the decoder did something: used input or gave output. */
+/* At the end of the file the decoder may still hold output back. */
 static int more_zstd(struct inflow *in)
 {
+    if (in->at == in->end)
+        TRY(refill(in));
     size_t size = ZSTD_DStreamOutSize();
     char *room = buf_room(&in->have, size);
     if (!room)
@@ -118,16 +141,26 @@ int inflow_more(struct inflow *in, size_t want)
     if (!in->begun)
         TRY(begin(in));
     while (!in->ended && in->have.len - before < want) {
-        int got = in->at < in->end ? 1 : refill(in);
-        TRY(got);
-        /* At the end of the file the decoder may still hold output back. */
         int moved = in->unzip ? more_zstd(in) : more_plain(in);
         TRY(moved);
-        in->ended = got == 0 && moved == 0;
+        in->ended = moved == 0;
     }
     if (in->ended && in->unzip && in->unzip->inside)
         return err_set(E_FORMAT, "%s: cut: it ends inside a zstd frame", in->name);
     return in->have.len > before;
+}
+
+int inflow_cut(struct inflow *in, size_t n, struct buf *out)
+{
+    struct buf rest = *out;
+    buf_clear(&rest);
+    buf_add(&rest, in->have.p + n, in->have.len - n);
+    *out = in->have;
+    in->have = rest;
+    out->len = n;
+    if (out->p)
+        out->p[n] = 0;
+    return buf_check(&in->have);
 }
 
 void inflow_take(struct inflow *in, size_t n)

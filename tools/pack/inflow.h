@@ -15,10 +15,10 @@
 
 struct inflow {
     int fd;
-    const char *name; /* for messages; borrowed */
-    struct buf have;  /* decompressed and not yet taken */
-    bool ended;       /* nothing more will come */
-    int64_t raw;      /* bytes read from the file so far */
+    const char *path, *name; /* the latter for messages; borrowed */
+    struct buf have;         /* decompressed and not yet taken */
+    bool ended;              /* nothing more will come */
+    int64_t raw;             /* bytes read from the file so far */
     struct unzip *unzip;
     struct hash *hash;
     char *buffer; /* raw bytes: [at, end) are not yet used */
@@ -36,6 +36,10 @@ int inflow_more(struct inflow *in, size_t want);
 
 /* inflow_take forgets the first n bytes of `have`. */
 void inflow_take(struct inflow *in, size_t n);
+
+/* inflow_cut moves the first n bytes of `have` into `out`, whose memory it takes in
+ * exchange: only what lies behind them is copied. */
+int inflow_cut(struct inflow *in, size_t n, struct buf *out);
 
 /* inflow_xxh3 is the checksum of the raw bytes so far. */
 uint64_t inflow_xxh3(const struct inflow *in);

@@ -19,7 +19,6 @@
 #include "hash.h"
 #include "json.h"
 #include "mem.h"
-#include "reader.h"
 
 static int add(struct input *in, const char *path, const char *name, int64_t size)
 {
@@ -44,7 +43,8 @@ static int visit(struct input *in, const char *path, size_t root)
         return err_set(E_FORMAT, "%s: a link to a folder is not followed", path);
     if (S_ISDIR(st.st_mode))
         return walk(in, path, root);
-    if (S_ISREG(st.st_mode) && reader_of_name(path))
+    const struct reader *reader = reader_of_name(path);
+    if (S_ISREG(st.st_mode) && reader && (!in->format || reader == in->format))
         return add(in, path, path + root, st.st_size);
     in->ignored++;
     return 0;
@@ -111,9 +111,9 @@ static int add_operand(struct input *in, const char *path)
     return add(in, path, slash ? slash + 1 : path, st.st_size);
 }
 
-int input_list(struct input *in, char *const *operand)
+int input_list(struct input *in, char *const *operand, const struct reader *format)
 {
-    *in = (struct input){0};
+    *in = (struct input){.format = format};
     for (; *operand; operand++)
         TRY(add_operand(in, *operand));
     return 0;

@@ -12,6 +12,7 @@
 
 #include "buf.h"
 #include "par.h"
+#include "reader.h"
 
 struct input_file {
     char *path; /* owned */
@@ -23,13 +24,15 @@ struct input_file {
 struct input {
     struct input_file *at;
     int64_t n, cap;
-    int64_t ignored; /* files in folders that no reader knows */
-    bool stream;     /* stdin is among them: no digest before the end */
+    int64_t ignored;             /* files in folders that no reader knows */
+    const struct reader *format; /* the only one, if not NULL; borrowed */
+    bool stream;                 /* stdin is among them: no digest before the end */
 };
 
-/* input_list fills `in` from operands (NULL-terminated); E_MISSING when one does not
- * exist or a folder has nothing to read. */
-int input_list(struct input *in, char *const *operand);
+/* input_list fills `in` from operands (NULL-terminated); of folders, with a `format`,
+ * only the files that have its endings.  E_MISSING when an operand does not exist or a
+ * folder has nothing to read. */
+int input_list(struct input *in, char *const *operand, const struct reader *format);
 
 /* input_hash computes size and xxh3 of all files but stdin, in parallel. */
 int input_hash(struct input *in, struct par *p);

@@ -19,11 +19,12 @@
 #include "tool.h"
 
 static struct {
-    const char *output, *valid_output, *report, *rejects, *target, *how, *part;
+    const char *output, *valid_output, *report, *rejects, *target, *how, *part, *format;
     int64_t length, window, seed, block, min_supervised, vocab;
     double valid;
     bool strict;
 } cfg = {.output = "-",
+         .format = "auto",
          .how = "split",
          .length = 8192,
          .window = 16384,
@@ -39,6 +40,8 @@ static const struct opt options[] = {
     OPT_TEXT(0, "report", &cfg.report, "FILE", "what was packed, as JSON", 0),
     OPT_TEXT(0, "rejects", &cfg.rejects, "FILE", "refused records, as JSON lines", 0),
     OPT_HEAD("documents"),
+    OPT_TEXT(0, "format", &cfg.format, "NAME",
+             "what the input is: auto, or one of the formats", OPT_CONTENT),
     OPT_TEXT('m', "target", &cfg.target, "DIR",
              "the target; only vocab_size of its config.json is read", 0),
     OPT_INT(0, "vocab", &cfg.vocab, "N", "ids lie below N; 0 means not checked",
@@ -178,7 +181,8 @@ static int set_up(struct run *r)
     else if (cfg.vocab == 0)
         log_warn(&r->tool->log, "ids are not checked: give -m or --vocab");
     TRY(par_open(&r->par, (int)tool_common.threads));
-    TRY(input_list(&r->input, r->tool->input));
+    TRY(reader_named(&f->format, cfg.format));
+    TRY(input_list(&r->input, r->tool->input, f->format));
     TRY(input_hash(&r->input, r->par));
     TRY(digest(r));
     opt_record(&r->options, options);

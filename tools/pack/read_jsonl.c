@@ -46,19 +46,17 @@ static int64_t count_lines(const char *text, size_t n)
     return lines + (n > 0 && text[n - 1] != '\n');
 }
 
-int jsonl_block(struct block *b, struct inflow *in)
+int jsonl_block(struct block *b, void *state, struct inflow *in)
 {
     size_t n;
-    buf_clear(&b->bytes);
+    (void)state;
     while ((n = whole_lines(in)) < BLOCK && !in->ended) {
         if (n == 0 && in->have.len > LINE_MAX_BYTES)
             return err_set(E_FORMAT, "%s: record %" PRId64 ": a line of over %d MiB",
                            in->name, b->record, LINE_MAX_BYTES >> 20);
         TRY(inflow_more(in, BLOCK));
     }
-    buf_add(&b->bytes, in->have.p, n);
-    TRY(buf_check(&b->bytes));
-    inflow_take(in, n);
+    TRY(inflow_cut(in, n, &b->bytes));
     b->records = count_lines(buf_text(&b->bytes), n);
     return n > 0;
 }

@@ -15,7 +15,7 @@
 
 /* The functions of struct reader. */
 bool jsonl_is(const char *bytes, size_t n);
-int jsonl_block(struct block *b, struct inflow *in);
+int jsonl_block(struct block *b, void *state, struct inflow *in);
 int jsonl_parse(struct documents *out, const struct block *b,
                 const struct read_rules *rules);
 

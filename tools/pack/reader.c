@@ -11,9 +11,31 @@
 static const char *const jsonl_endings[] = {".jsonl", ".jsonl.zst", NULL};
 
 static const struct reader readers[] = {
-    {"JSONL", jsonl_endings, jsonl_is, jsonl_block, jsonl_parse},
+    {.name = "jsonl",
+     .endings = jsonl_endings,
+     .is = jsonl_is,
+     .block = jsonl_block,
+     .parse = jsonl_parse},
 };
 enum { READERS = sizeof readers / sizeof *readers };
+
+int reader_named(const struct reader **out, const char *name)
+{
+    struct buf names = {0};
+    *out = NULL;
+    if (strcmp(name, "auto") == 0)
+        return 0;
+    for (int i = 0; i < READERS; i++) {
+        if (strcmp(name, readers[i].name) == 0)
+            *out = &readers[i];
+        buf_addf(&names, ", %s", readers[i].name);
+    }
+    int rc = *out ? 0
+                  : err_set(E_USAGE, "no format \"%s\"; there are auto%s", name,
+                            buf_text(&names));
+    buf_drop(&names);
+    return rc;
+}
 
 static bool ends_in(const char *name, const char *end)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reader.h - the formats that pack reads: a table of three functions each.
+/* reader.h - the formats that pack reads: a table of a few functions each.
  *
  * `block` cuts the next run of whole records off a file, cheaply and in order; `parse`
  * makes documents of it, on any thread.  So a format is a row in reader.c and a file of
@@ -32,19 +32,28 @@ struct read_rules {
 };
 
 struct reader {
-    const char *name;
+    const char *name;           /* as --format takes it */
     const char *const *endings; /* of names in folders, NULL-terminated */
 
     /* is tells whether decompressed bytes begin a file of this format. */
     bool (*is)(const char *bytes, size_t n);
 
-    /* block fills bytes, records: 1, or 0 at the end of the file. */
-    int (*block)(struct block *b, struct inflow *in);
+    /* open makes what block keeps of a file from call to call, and close frees it; both
+     * are NULL for a format that keeps nothing. */
+    int (*open)(void **state, struct inflow *in);
+    void (*close)(void *state);
+
+    /* block fills bytes, records: 1, or 0 at the end of the file.  parse may run when
+     * the file is closed, so `bytes` holds all that it needs. */
+    int (*block)(struct block *b, void *state, struct inflow *in);
 
     /* parse appends the wanted records of a block, in order, refused ones too. */
     int (*parse)(struct documents *out, const struct block *b,
                  const struct read_rules *rules);
 };
+
+/* reader_named finds a format by its name, "auto" is NULL; E_USAGE lists them. */
+int reader_named(const struct reader **out, const char *name);
 
 /* reader_of_name finds the format of a file in a folder by its name, or NULL. */
 const struct reader *reader_of_name(const char *name);
