@@ -14,7 +14,7 @@
  * gives the space left in each bin in space[0 .. *bins - 1] (room for n).  Bins are
  * numbered in the order in which they were opened.  O(n + capacity) time and memory; a
  * length out of range is our bug. */
-int binpack(int64_t *bin, int64_t *space, int64_t *bins, const int32_t *length,
-            int64_t n, int32_t capacity);
+int binpack(int32_t *bin, int32_t *space, int32_t *bins, const int32_t *length,
+            int32_t n, int32_t capacity);
 
 #endif

@@ -19,13 +19,13 @@ struct waiting {
 
 /* One packing: bins of pieces, as lists. */
 struct packing {
-    int64_t bins;
-    int64_t *bin;   // [n] of each piece
-    int64_t *space; // [bins] that is left
-    int64_t *order; // [bins] the emptiest first; later those that leave, as drawn
-    int64_t *first; // [bins + 1] where a bin's pieces begin in `piece`
-    int64_t *piece; // [n] numbers of pieces, bin by bin
-    int32_t *length;
+    int32_t bins;
+    int32_t *bin;    // [n] of each piece
+    int32_t *space;  // [bins] that is left
+    int32_t *length; // [n] of each piece
+    int64_t *order;  // [bins] the emptiest first; later those that leave, as drawn
+    int64_t *first;  // [bins + 1] where a bin's pieces begin in `piece`
+    int64_t *piece;  // [n] numbers of pieces, bin by bin
 };
 
 void window_open(struct window *w, struct emit *to, int64_t length, int64_t pieces,
@@ -102,7 +102,8 @@ static void list_bins(struct packing *k, int64_t n)
 /* Sort keys: space descending, then the bin's number. */
 static int by_space(const void *a, const void *b, void *ctx)
 {
-    const int64_t *space = ctx, *x = a, *y = b;
+    const int32_t *space = ctx;
+    const int64_t *x = a, *y = b;
     if (space[*x] != space[*y])
         return space[*x] > space[*y] ? -1 : 1;
     return (*x > *y) - (*x < *y);
@@ -128,7 +129,8 @@ static int pack(struct window *w, struct packing *k)
     TRY(packing_room(k, w->n));
     for (int64_t i = 0; i < w->n; i++)
         k->length[i] = w->at[i].n;
-    TRY(binpack(k->bin, k->space, &k->bins, k->length, w->n, (int32_t)w->length));
+    TRY(binpack(k->bin, k->space, &k->bins, k->length, (int32_t)w->n,
+                (int32_t)w->length));
     list_bins(k, w->n);
     return 0;
 }
@@ -167,7 +169,7 @@ static int emit_bins(struct window *w, struct packing *k, int64_t carry)
 
 static int by_number(const void *a, const void *b)
 {
-    const int64_t *x = a, *y = b;
+    const int32_t *x = a, *y = b;
     return (*x > *y) - (*x < *y);
 }
 
@@ -177,7 +179,7 @@ static void keep(struct window *w, struct packing *k, int64_t carry)
     int64_t n = 0, at = 0;
     for (int64_t b = 0; b < carry; b++)
         for (int64_t i = k->first[k->order[b]]; i < k->first[k->order[b] + 1]; i++)
-            k->bin[n++] = k->piece[i];
+            k->bin[n++] = (int32_t)k->piece[i];
     if (n > 0)
         qsort(k->bin, (size_t)n, sizeof *k->bin, by_number);
     int32_t *ids = (int32_t *)(void *)w->ids.p;
