@@ -67,6 +67,7 @@ struct backend {
     void (*adamw)(struct dev *d, struct tensor w, struct tensor master, struct tensor m,
                   struct tensor v, struct tensor grad, struct adamw p);
     void (*finite)(struct dev *d, struct tensor x, const char *what);
+    void (*normal)(struct dev *d, struct tensor x, uint64_t key, float sigma);
 };
 
 extern const struct backend cpu_backend;

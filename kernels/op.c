@@ -277,6 +277,13 @@ void op_scale(struct dev *d, struct tensor x, float value)
         d->ops->scale(d, x, value);
 }
 
+void op_normal(struct dev *d, struct tensor x, uint64_t key, float sigma)
+{
+    ASK(ask_real(x), "x holds reals", x, x);
+    if (!idle(d, &x))
+        d->ops->normal(d, x, key, sigma);
+}
+
 void op_adamw(struct dev *d, struct tensor w, struct tensor master, struct tensor m,
               struct tensor v, struct tensor grad, struct adamw p)
 {

@@ -156,10 +156,13 @@ void op_argmax(struct dev *d, struct tensor idx, struct tensor x);
 /* ---- optimizer ---- */
 
 /* op_sumsq: sum[0] += sum x^2, f64, in a fixed order.  op_fill: x = value.
- * op_scale: x *= value. */
+ * op_scale: x *= value.  op_normal: x[i] = sigma n, n the standard normal that
+ * rng_normal (rng.h) draws from `key` at word 4 i, but for rounding: weights and rows
+ * of trials. */
 void op_sumsq(struct dev *d, struct tensor sum, struct tensor x);
 void op_fill(struct dev *d, struct tensor x, float value);
 void op_scale(struct dev *d, struct tensor x, float value);
+void op_normal(struct dev *d, struct tensor x, uint64_t key, float sigma);
 
 /* op_adamw: one step over flat memory (Loshchilov & Hutter 2019, algorithm 2):
  *   g = grad * scale;  m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;

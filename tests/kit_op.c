@@ -173,6 +173,11 @@ static void run_scale(const struct call *k)
     op_scale(k->d, arg(k, 0), -0.3F);
 }
 
+static void run_normal(const struct call *k)
+{
+    op_normal(k->d, arg(k, 0), 0x9E3779B97F4A7C15u, 0.3F);
+}
+
 static void run_adamw(const struct call *k)
 {
     struct adamw p = {.lr = 0.01F,
@@ -225,6 +230,7 @@ static const struct {
     {"sumsq", "sum+D[1] x:X[T,H]", run_sumsq},
     {"fill", "x=X[T,H]", run_fill},
     {"scale", "x+X[T,H]", run_scale},
+    {"normal", "x=X[T,H]", run_normal},
     {"adamw", "w=W[T] master+M[T] m+M[T] v+M[T] grad:G[T]", run_adamw},
 };
 

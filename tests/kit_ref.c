@@ -12,6 +12,7 @@
 
 #include "kit.h"
 #include "mem.h"
+#include "rng.h"
 
 static const double eps = 1e-3F;
 
@@ -467,6 +468,20 @@ static void ref_scale(struct call *k)
         x->want[i] = as_type(x->host[i] * -0.3F, x->t.type);
 }
 
+/* Box and Muller's formula over bare Philox, with libm. */
+static void ref_normal(struct call *k)
+{
+    struct call_arg *x = call_find(k, "x");
+    for (int64_t i = 0; i < x->count; i++) {
+        uint32_t w[4];
+        rng_philox(w, 0x9E3779B97F4A7C15u, (uint64_t)i, 0);
+        double u = (double)(((uint64_t)w[1] << 32 | w[0]) >> 11) / 9007199254740992.0;
+        double v = (double)(((uint64_t)w[3] << 32 | w[2]) >> 11) / 9007199254740992.0;
+        double n = sqrt(-2 * log(1 - u)) * cos(6.28318530717958648 * v);
+        x->want[i] = as_type(0.3F * n, x->t.type);
+    }
+}
+
 static void ref_adamw(struct call *k)
 {
     const double lr = 0.01F, b1 = 0.9F, b2 = 0.95F, decay = 0.1F;
@@ -510,6 +525,7 @@ static const struct {
     {"sumsq", ref_sumsq},
     {"fill", ref_fill},
     {"scale", ref_scale},
+    {"normal", ref_normal},
     {"adamw", ref_adamw},
 };
 

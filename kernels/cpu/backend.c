@@ -138,4 +138,5 @@ const struct backend cpu_backend = {
     .scale = cpu_scale,
     .adamw = cpu_adamw,
     .finite = cpu_finite,
+    .normal = cpu_normal,
 };

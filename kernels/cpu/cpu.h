@@ -65,5 +65,6 @@ void cpu_scale(struct dev *d, struct tensor x, float value);
 void cpu_adamw(struct dev *d, struct tensor w, struct tensor master, struct tensor m,
                struct tensor v, struct tensor grad, struct adamw p);
 void cpu_finite(struct dev *d, struct tensor x, const char *what);
+void cpu_normal(struct dev *d, struct tensor x, uint64_t key, float sigma);
 
 #endif

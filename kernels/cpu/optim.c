@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* optim.c - over flat memory: AdamW, sum of squares, fill, scale, and the search for
- * what is not finite. */
+ * what is not finite; normal draws. */
 #include "loop.h"
 #include "vec.h"
 
 #include "err.h"
+#include "rng.h"
 
 #include <math.h>
 
@@ -12,6 +13,7 @@ struct optim {
     struct tensor x, w, master, m, v, grad;
     struct adamw p;
     real value, correct1, correct2; // 1 / (1 - beta^t)
+    uint64_t key;
     double part[LOOP_PARTS];
     const char *what;
 };
@@ -135,6 +137,31 @@ void cpu_adamw(struct dev *d, struct tensor w, struct tensor master, struct tens
     a.correct1 = (real)(1 / (1 - power(p.beta1, p.step)));
     a.correct2 = (real)(1 / (1 - power(p.beta2, p.step)));
     loop_rows(d, pieces(&master), 8 * LOOP_PIECE, adamw_pieces, &a);
+}
+
+/* ---- normal draws ---- */
+
+enum { NORMAL_WORDS = 4, NORMAL_COST = 100 };
+
+static int normal_pieces(void *ctx, int64_t begin, int64_t end, int worker)
+{
+    const struct optim *a = ctx;
+    (void)worker;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t at = piece * LOOP_PIECE, n = piece_size(&a->x, piece);
+        struct rng r = {.key = a->key, .next = (uint64_t)at * NORMAL_WORDS};
+        real buf[LOOP_PIECE];
+        for (int64_t i = 0; i < n; i++)
+            buf[i] = a->value * (real)rng_normal(&r);
+        loop_store(&a->x, at, n, buf);
+    }
+    return 0;
+}
+
+void cpu_normal(struct dev *d, struct tensor x, uint64_t key, float sigma)
+{
+    struct optim a = {.x = x, .value = (real)sigma, .key = key};
+    loop_rows(d, pieces(&x), NORMAL_COST * LOOP_PIECE, normal_pieces, &a);
 }
 
 /* ---- finite ---- */

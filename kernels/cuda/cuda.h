@@ -141,6 +141,7 @@ void cuda_scale(struct dev *d, struct tensor x, float value);
 void cuda_adamw(struct dev *d, struct tensor w, struct tensor master, struct tensor m,
                 struct tensor v, struct tensor grad, struct adamw p);
 void cuda_finite(struct dev *d, struct tensor x, const char *what);
+void cuda_normal(struct dev *d, struct tensor x, uint64_t key, float sigma);
 
 #ifdef __cplusplus
 }

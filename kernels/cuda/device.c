@@ -191,4 +191,5 @@ const struct backend cuda_backend = {
     cuda_scale,
     cuda_adamw,
     cuda_finite,
+    cuda_normal,
 };
