@@ -62,7 +62,7 @@ NVFLAGS = $(addprefix -I,$(FOLDERS)) -D_GNU_SOURCE -MMD -MP -std=c++20 -O3 -line
           $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a)
 endif
 # Without CUDA these are left out.
-GPU   := $(if $(filter 1,$(CUDA)),,test_gpu bench_attn)
+GPU   := $(if $(filter 1,$(CUDA)),,test_gpu bench_attn bench_step)
 TESTS := $(filter-out $(GPU),$(basename $(notdir $(wildcard tests/test_*.c))))
 KIT   := $(wildcard tests/kit*.c)
 BENCH := $(filter-out $(GPU),$(basename $(notdir $(wildcard bench/bench_*.c))))

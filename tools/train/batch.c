@@ -145,13 +145,10 @@ static int upload(struct batch *b, const struct intake_row *in, struct tensor *a
     return 0;
 }
 
-int batch_make(struct batch *b, struct drafter_row *out, const struct intake_row *in,
-               int64_t epoch)
+int batch_lay(struct batch *b, struct drafter_row *out, const struct anchor_row *x,
+              uint64_t key)
 {
-    const struct anchor_row *x = &in->row.text;
-    const uint64_t name[] = {b->seed, (uint64_t)epoch, in->source};
-    TRY(check_text(b, in));
-    int64_t n = anchor_draw(b->anchor, b->anchors, x, rng_key(name, 3));
+    int64_t n = anchor_draw(b->anchor, b->anchors, x, key);
     *out = (struct drafter_row){.context = x->length, .pos = b->pos, .blocks = n};
     if (n <= 0)
         return (int)n;
@@ -170,7 +167,16 @@ int batch_make(struct batch *b, struct drafter_row *out, const struct intake_row
     out->row = b->row;
     out->label = b->label;
     out->weight = b->weight;
-    return upload(b, in, &out->aux);
+    return 0;
+}
+
+int batch_make(struct batch *b, struct drafter_row *out, const struct intake_row *in,
+               int64_t epoch)
+{
+    const uint64_t name[] = {b->seed, (uint64_t)epoch, in->source};
+    TRY(check_text(b, in));
+    TRY(batch_lay(b, out, &in->row.text, rng_key(name, 3)));
+    return out->blocks > 0 ? upload(b, in, &out->aux) : 0;
 }
 
 /* value is element i of the stored hidden states, scaled. */

@@ -46,6 +46,11 @@ size_t batch_bytes(const struct batch_shape *s);
 int batch_open(struct batch *b, struct dev *d, const struct batch_shape *s);
 void batch_close(struct batch *b);
 
+/* batch_lay does the host's part for the text of a row, which must hold ids of the
+ * vocabulary: all of `out` but aux.  `key` is that of the draw of anchors. */
+int batch_lay(struct batch *b, struct drafter_row *out, const struct anchor_row *x,
+              uint64_t key);
+
 /* batch_make fills `out` (borrowed from b until the next call) from a row, with the
  * anchors of `epoch`; blocks 0 when the row has no candidates, and then the hidden
  * states stay where they are.  E_FORMAT naming file, row and record for ids outside the

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* bench_step.c - a training step of the 1704.0M drafter on a GPU: forward and backward.
+ *
+ *   bench_step [RUNS]        medians of RUNS (9), after two that are not counted
+ *
+ * The drafter of Qwen3.6-27B with four taps, five full layers, blocks of 16, one
+ * document a row; random weights, tokens and hidden states.  A step is what training
+ * does with a row whose hidden states are on the card: spans up, gradients set to zero,
+ * forward, loss, backward, loss down.  The optimizer's update is not in the time, its
+ * memory not in `bytes`.  TFLOP/s are of matrix products that are needed (trial_flop).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "err.h"
+#include "par.h"
+#include "train/trial.h"
+
+enum { RUNS_MAX = 99, WARM = 2 };
+
+static const struct {
+    int64_t length, anchors;
+} shapes[] = {{8192, 512}, {4096, 128}};
+
+static int runs = 9;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int median_ms(struct trial *t, int (*f)(struct trial *), double *ms)
+{
+    double took[RUNS_MAX];
+    for (int i = -WARM; i < runs; i++) {
+        double begun = now();
+        TRY(f(t));
+        TRY(dev_sync(t->dev));
+        if (i >= 0)
+            took[i] = (now() - begun) * 1e3;
+    }
+    qsort(took, (size_t)runs, sizeof took[0], ascending);
+    *ms = took[runs / 2];
+    return 0;
+}
+
+static int measure(struct dev *d, int64_t length, int64_t anchors)
+{
+    const struct trial_shape s = {trial_published(4), length, anchors, 0};
+    struct trial t;
+    double forward, step, norm;
+    TRY(trial_open(&t, d, &s));
+    size_t bytes = d->held - t.optim.state.size;
+    int rc = median_ms(&t, trial_forward, &forward);
+    if (rc == 0)
+        rc = median_ms(&t, trial_step, &step);
+    if (rc == 0)
+        rc = trial_norm(&t, &norm);
+    if (rc == 0)
+        printf("%.1f\t%lld\t%lld\t%.2f\t%.2f\t%.0f\t%.0f\t%zu\t%.2f\t%zu\t%.4f\t%.4g\n",
+               1e-6 * (double)t.plan.trained, (long long)length, (long long)anchors,
+               forward, step, 1e3 * (double)length / step, 1e-9 * trial_flop(&t) / step,
+               bytes, (double)bytes / 0x1p30, t.optim.state.size,
+               t.result.loss / t.result.weight, norm);
+    trial_close(&t);
+    return rc;
+}
+
+static int bench(struct dev *d)
+{
+    printf(
+        "million\tlength\tanchors\tforward_ms\tstep_ms\ttokens_s\ttflop_s\tbytes\tgib\t"
+        "optimizer_bytes\tloss\tnorm\n");
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        TRY(measure(d, shapes[i].length, shapes[i].anchors));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct par *par = NULL;
+    struct dev *d = NULL;
+    int rc;
+    if (argc > 1)
+        runs = (int)strtol(argv[1], NULL, 10);
+    if (runs < 1 || runs > RUNS_MAX)
+        return 64;
+    TRY_GOTO(rc, par_open(&par, 0), out);
+    TRY_GOTO(rc, dev_open(&d, "cuda", par), out);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    rc = bench(d);
+out:
+    if (rc < 0)
+        fprintf(stderr, "bench_step: %s\n", err_text());
+    dev_close(d);
+    par_close(par);
+    return rc < 0;
+}
