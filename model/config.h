@@ -14,15 +14,32 @@
 enum {
     CONFIG_TAPS = 16,
     CONFIG_LAYERS = 32, /* of a drafter */
+    CONFIG_TARGET_LAYERS = 1 << 10,
     CONFIG_BLOCK = 1024,
     CONFIG_STOPS = 8
 };
 
-/* A dense decoder of the Qwen3 family (spec: HF transformers, models/qwen3). */
+/* Llama 3's slowing of the lower frequencies: by `factor` below `low` turns within
+ * `original` positions, not at all above `high`, in between in proportion (HF
+ * transformers, modeling_rope_utils.py).  factor 0: none. */
+struct config_scaling {
+    double factor, low, high, original;
+};
+
+/* A dense decoder.  What tells the families apart:
+ *
+ *   llama          x += Wo attn(rope(Wq u), rope(Wk u), Wv u)
+ *   qwen2          the same with biases on q, k and v
+ *   qwen3          without biases; q and k are normed per head */
 struct target_config {
-    char type[32]; /* model_type: "qwen3" */
+    char type[32]; /* model_type */
     int64_t hidden, inter, layers, heads, kv_heads, head_dim, vocab, max_positions;
     double eps, rope_theta;
+    int64_t rotary; /* channels of a head that turn, the first; even */
+    struct config_scaling scaling;
+    bool bias;      /* of q, k, v */
+    bool head_norm; /* of q and k */
+    bool fp8;       /* matrices may be e4m3 with a scale per block of 128 x 128 */
     int64_t stop[CONFIG_STOPS]; /* eos ids */
     int stops;
 };

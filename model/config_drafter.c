@@ -113,7 +113,7 @@ static int read_causal(struct drafter_config *c, const struct json *o)
 static int read_window(struct drafter_config *c, const struct json *o)
 {
     bool use = true;
-    int slide = config_read_sliding(c->sliding, c->layers, o);
+    int slide = config_read_layers(c->sliding, c->layers, o, "sliding_attention");
     TRY(slide);
     int found = json_have_bool(o, "use_sliding_window", &use);
     TRY(found);
@@ -131,6 +131,7 @@ static int read_drafter(void *config, const struct json *o)
 {
     struct drafter_config *c = config;
     struct config_sizes s = {0};
+    struct config_rope rope;
     int64_t stop[CONFIG_STOPS];
     TRY(check_kind(o));
     TRY(config_read_sizes(&s, o));
@@ -145,7 +146,8 @@ static int read_drafter(void *config, const struct json *o)
     c->head_dim = s.head_dim;
     c->vocab = s.vocab;
     c->max_positions = s.max_positions;
-    TRY(config_read_body(&c->eps, &c->rope_theta, o));
+    TRY(config_read_body(&c->eps, &rope, o, CONFIG_PLAIN));
+    c->rope_theta = rope.theta;
     c->block = 16;
     TRY(json_have_int(place(o, "block_size"), "block_size", &c->block));
     TRY(json_need_int(place(o, "mask_token_id"), "mask_token_id", &c->mask_id));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config_read.c - rules, sizes, rotation and layer types of config.json. */
+/* config_read.c - rules, sizes and layer types of config.json. */
 #include "config_read.h"
 
 #include "err.h"
@@ -57,17 +57,20 @@ static const struct config_rule *find(const struct config_rule *rule, const char
 
 static bool is_off(const struct json *o, const char *key)
 {
+    const struct json *v = json_get(o, key);
     bool on = true;
-    return json_is_null(json_get(o, key)) || (json_have_bool(o, key, &on) == 1 && !on);
+    if (json_is_null(v) || (json_is_array(v) && json_size(v) == 0))
+        return true;
+    return json_have_bool(o, key, &on) == 1 && !on;
 }
 
 static int check_key(const struct json *o, const char *key,
                      const struct config_rule *rule)
 {
-    const struct config_rule *r = find(shared, key);
+    const struct config_rule *r = find(rule, key);
     double factor = 0;
     if (!r)
-        r = find(rule, key);
+        r = find(shared, key);
     if ((r && r->use == CONFIG_KNOWN) || key[0] == '_' || is_off(o, key))
         return 0;
     if (!r)
@@ -110,7 +113,7 @@ int config_read_keys(const struct json *o, const struct config_rule *rule)
 
 /* ---- sizes ---- */
 
-static int read_size(int64_t *out, const struct json *o, const char *key, int64_t max)
+int config_read_size(int64_t *out, const struct json *o, const char *key, int64_t max)
 {
     TRY(json_need_int(o, key, out));
     if (*out < 1 || *out > max)
@@ -121,16 +124,16 @@ static int read_size(int64_t *out, const struct json *o, const char *key, int64_
 
 int config_read_sizes(struct config_sizes *s, const struct json *o)
 {
-    TRY(read_size(&s->hidden, o, "hidden_size", 1 << 17));
-    TRY(read_size(&s->inter, o, "intermediate_size", 1 << 19));
-    TRY(read_size(&s->layers, o, "num_hidden_layers", 1 << 10));
-    TRY(read_size(&s->heads, o, "num_attention_heads", 1 << 10));
-    TRY(read_size(&s->kv_heads, o, "num_key_value_heads", 1 << 10));
-    TRY(read_size(&s->vocab, o, "vocab_size", 1 << 24));
-    TRY(read_size(&s->max_positions, o, "max_position_embeddings", INT32_MAX));
+    TRY(config_read_size(&s->hidden, o, "hidden_size", 1 << 17));
+    TRY(config_read_size(&s->inter, o, "intermediate_size", 1 << 19));
+    TRY(config_read_size(&s->layers, o, "num_hidden_layers", CONFIG_TARGET_LAYERS));
+    TRY(config_read_size(&s->heads, o, "num_attention_heads", 1 << 10));
+    TRY(config_read_size(&s->kv_heads, o, "num_key_value_heads", 1 << 10));
+    TRY(config_read_size(&s->vocab, o, "vocab_size", 1 << 24));
+    TRY(config_read_size(&s->max_positions, o, "max_position_embeddings", INT32_MAX));
     const struct json *head = json_get(o, "head_dim");
     if (head && !json_is_null(head)) {
-        TRY(read_size(&s->head_dim, o, "head_dim", OP_HEAD_MAX));
+        TRY(config_read_size(&s->head_dim, o, "head_dim", OP_HEAD_MAX));
     } else {
         s->head_dim = s->hidden / s->heads;
         if (s->hidden % s->heads || s->head_dim > OP_HEAD_MAX)
@@ -152,54 +155,8 @@ int config_read_sizes(struct config_sizes *s, const struct json *o)
 
 /* ---- body ---- */
 
-/* check_rope refuses every rotation but the plain one in a rope_parameters or
- * rope_scaling object. */
-static int check_rope(const struct json *rope)
-{
-    static const char *const name[] = {"rope_type", "type"};
-    static const struct config_rule plain[] = {
-        {"rope_type", CONFIG_KNOWN, NULL},
-        {"type", CONFIG_KNOWN, NULL},
-        {NULL, CONFIG_KNOWN, NULL},
-    };
-    for (int i = 0; i < 2; i++) {
-        const char *type = "default";
-        TRY(json_have_text(rope, name[i], &type));
-        if (strcmp(type, "default") != 0)
-            return err_set(E_CONFIG,
-                           "rotary scaling of type \"%s\" is not supported, only "
-                           "\"default\"",
-                           type);
-    }
-    return config_read_keys(rope, plain);
-}
-
-static int read_theta(double *theta, const struct json *o)
-{
-    static const char *const form[] = {"rope_parameters", "rope_scaling"};
-    double inner = 0;
-    *theta = 0;
-    for (int i = 0; i < 2; i++) {
-        const struct json *rope = json_get(o, form[i]);
-        if (!rope || json_is_null(rope))
-            continue;
-        TRY(json_need_object(o, form[i], &rope));
-        TRY(check_rope(rope));
-        TRY(json_have_real(rope, "rope_theta", &inner));
-    }
-    TRY(json_have_real(o, "rope_theta", theta));
-    if (inner != 0 && *theta != 0 && inner != *theta)
-        return err_set(E_CONFIG, "rope_theta is given twice, as %g and as %g", *theta,
-                       inner);
-    if (inner != 0)
-        *theta = inner;
-    if (!(*theta > 1))
-        return err_set(E_CONFIG, "rope_theta is %s, a number above 1 is needed",
-                       *theta == 0 ? "missing" : "too small");
-    return 0;
-}
-
-int config_read_body(double *eps, double *theta, const struct json *o)
+int config_read_body(double *eps, struct config_rope *rope, const struct json *o,
+                     unsigned turns)
 {
     const char *act = "";
     bool bias = false;
@@ -213,16 +170,32 @@ int config_read_body(double *eps, double *theta, const struct json *o)
     TRY(json_need_real(o, "rms_norm_eps", eps));
     if (!(*eps > 0 && *eps < 1))
         return err_set(E_CONFIG, "rms_norm_eps is %g, must be between 0 and 1", *eps);
-    return read_theta(theta, o);
+    return config_read_rope(rope, o, turns);
 }
 
 /* ---- layers and stops ---- */
 
-int config_read_sliding(bool *sliding, int64_t layers, const struct json *o)
+static int layer_type(const struct json *v, int64_t l, const char *other)
+{
+    const char *type = "";
+    if (json_to_text(v, &type) < 0)
+        return err_wrap(E_FORMAT, "layer_types");
+    if (strcmp(type, other) == 0)
+        return 1;
+    if (strcmp(type, "full_attention") == 0)
+        return 0;
+    return err_set(E_CONFIG,
+                   "layer_types: layer %lld is \"%s\", supported are full_attention "
+                   "and %s",
+                   (long long)l, type, other);
+}
+
+int config_read_layers(bool *is, int64_t layers, const struct json *o,
+                       const char *other)
 {
     const struct json *list = json_get(o, "layer_types");
     int count = 0;
-    memset(sliding, 0, (size_t)layers * sizeof *sliding);
+    memset(is, 0, (size_t)layers * sizeof *is);
     if (!list || json_is_null(list))
         return 0;
     TRY(json_need_array(o, "layer_types", &list));
@@ -230,16 +203,10 @@ int config_read_sliding(bool *sliding, int64_t layers, const struct json *o)
         return err_set(E_CONFIG, "layer_types has %lld entries for %lld layers",
                        (long long)json_size(list), (long long)layers);
     for (int64_t l = 0; l < layers; l++) {
-        const char *type = "";
-        if (json_to_text(json_at(list, l), &type) < 0)
-            return err_wrap(E_FORMAT, "layer_types");
-        sliding[l] = strcmp(type, "sliding_attention") == 0;
-        if (!sliding[l] && strcmp(type, "full_attention") != 0)
-            return err_set(E_CONFIG,
-                           "layer_types: layer %lld is \"%s\", supported are "
-                           "full_attention and sliding_attention",
-                           (long long)l, type);
-        count += sliding[l];
+        int found = layer_type(json_at(list, l), l, other);
+        TRY(found);
+        is[l] = found;
+        count += found;
     }
     return count;
 }

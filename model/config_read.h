@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "config.h"
 #include "json.h"
 
 enum config_use {
@@ -30,9 +31,12 @@ struct config_rule {
 typedef int config_reader(void *config, const struct json *root);
 int config_read_file(const char *dir, config_reader *read, void *config);
 
-/* config_read_keys looks up every key of o: among those that all configs share, then in
- * `rule`. */
+/* config_read_keys looks up every key of o: in `rule`, then among those that all
+ * configs share. */
 int config_read_keys(const struct json *o, const struct config_rule *rule);
+
+/* config_read_size reads an integer in [1, max]. */
+int config_read_size(int64_t *out, const struct json *o, const char *key, int64_t max);
 
 /* The eight sizes, in this order, each at least 1 and below a bound that keeps products
  * of three of them inside 63 bits. */
@@ -41,14 +45,29 @@ struct config_sizes {
 };
 int config_read_sizes(struct config_sizes *s, const struct json *o);
 
-/* config_read_body checks what makes a body of the Qwen3 kind (silu, no biases) and
- * reads rms_norm_eps and the rotary base, from rope_parameters or from rope_theta with
- * rope_scaling; scaled and partial rotation are refused. */
-int config_read_body(double *eps, double *theta, const struct json *o);
+/* How a family may turn its heads by position (config_rope.c): all channels alike, or
+ * also with Llama 3's scaling, or also only a share of them, a quarter by default. */
+enum config_turns { CONFIG_PLAIN = 0, CONFIG_LLAMA3 = 1, CONFIG_PARTIAL = 2 };
+struct config_rope {
+    double theta;
+    double share; /* of the channels, that turn */
+    struct config_scaling scaling;
+};
 
-/* config_read_sliding reads layer_types into sliding[0 .. layers) and returns how many
- * slide; without the key none does. */
-int config_read_sliding(bool *sliding, int64_t layers, const struct json *o);
+/* config_read_rope reads the rotation, from rope_parameters or from rope_theta with
+ * rope_scaling; what is not in `turns` is refused. */
+int config_read_rope(struct config_rope *r, const struct json *o, unsigned turns);
+
+/* config_read_body checks what makes a body of the Qwen3 kind (silu, no
+ * attention_bias) and reads rms_norm_eps and the rotation. */
+int config_read_body(double *eps, struct config_rope *rope, const struct json *o,
+                     unsigned turns);
+
+/* config_read_layers reads layer_types: is[l] for l in [0, layers) says whether layer l
+ * is of type `other` and not full_attention; returns how many are.  Without the key
+ * none is. */
+int config_read_layers(bool *is, int64_t layers, const struct json *o,
+                       const char *other);
 
 /* config_read_stops reads eos_token_id, a number or a list, and returns the count. */
 int config_read_stops(int64_t *stop, int max, const struct json *o);

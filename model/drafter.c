@@ -40,11 +40,19 @@ static int begin(struct drafter *m, struct dev *d, const struct drafter_config *
     return m->w ? param_table(&m->table, c) : E_MEMORY;
 }
 
+static int open_rope(struct drafter *m, struct arena *a)
+{
+    const struct drafter_config *c = &m->config;
+    struct rope r = {
+        .theta = c->rope_theta, .head = c->head_dim, .turned = c->head_dim};
+    return rope_open(&m->freq, a, m->dev, &r);
+}
+
 /* carve_new makes flat and the frequencies in `a`. */
 static int carve_new(struct drafter *m, struct arena *a)
 {
     m->flat = arena_tensor(a, m->dev->act, T1(m->table.count));
-    return rope_open(&m->freq, a, m->dev, m->config.head_dim, m->config.rope_theta);
+    return open_rope(m, a);
 }
 
 int drafter_new(struct drafter *m, struct dev *d, const struct drafter_config *c,
@@ -80,7 +88,6 @@ static struct tensor *view_at(struct drafter *m, int64_t i)
 
 static int load(struct drafter *m, const struct st_model *files)
 {
-    const struct drafter_config *c = &m->config;
     struct arena plan = arena_plan();
     struct weights w = {0};
     int rc;
@@ -91,10 +98,10 @@ static int load(struct drafter *m, const struct st_model *files)
     }
     TRY_GOTO(rc, weights_match(&w, files), out);
     TRY_GOTO(rc, weights_load(&w, m->dev, &plan), out);
-    rope_open(&m->freq, &plan, m->dev, c->head_dim, c->rope_theta);
+    TRY_GOTO(rc, open_rope(m, &plan), out);
     TRY_GOTO(rc, arena_open(&m->arena, m->dev, "the drafter", plan.used), out);
     TRY_GOTO(rc, weights_load(&w, m->dev, &m->arena), out);
-    rc = rope_open(&m->freq, &m->arena, m->dev, c->head_dim, c->rope_theta);
+    rc = open_rope(m, &m->arena);
 out:
     weights_drop(&w);
     return rc;

@@ -6,6 +6,8 @@
  *                x += Wo attention(q, k, v);  x += Wd (silu(Wg y) * Wu y),  y = norm(x)
  *   logits = head norm(x)            (HF transformers, models/qwen3/modeling_qwen3.py)
  *
+ * Families differ from this as config.h says.
+ *
  * One pass serves extraction (a packed row, spans per document, no cache) and decoding
  * (rows appended to a cache).  On the CPU both give the same bits for the same token.
  */

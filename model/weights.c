@@ -1,28 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* weights.c - matching by name, and loading through one staging buffer.
- *
- * What is converted or packed goes through device memory of the size of the largest
- * such tensor, which is given back at the end. */
-#include "weights.h"
+/* weights.c - the list of wants, and its match with what a checkpoint holds. */
+#include "weights_parts.h"
 
 #include "err.h"
 #include "mem.h"
-#include "op.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { SHAPE = 128 }; /* four dimensions in print */
+enum { SHAPE = 192 }; /* eight dimensions in print */
 
-struct weights_entry {
-    char name[96];
-    enum weights_form form;
-    int rank;
-    int64_t dim[2];
-    struct tensor *to;
-    const struct st_entry *found;
-};
+#define SCALE "_scale_inv"
 
 void weights_want(struct weights *w, struct tensor *to, enum weights_form form,
                   int64_t rows, int64_t cols, const char *fmt, ...)
@@ -42,6 +31,24 @@ void weights_want(struct weights *w, struct tensor *to, enum weights_form form,
     va_end(ap);
 }
 
+void weights_pick(struct weights *w, struct weights_pick p)
+{
+    if (w->failed)
+        return;
+    struct weights_entry *e = &w->entry[w->count - 1];
+    if (e->dim[0] % p.width || e->dim[0] / p.width * p.step > p.rows)
+        bug("%s: %lld rows by heads of %lld out of %lld", e->name, (long long)e->dim[0],
+            (long long)p.width, (long long)p.rows);
+    e->picked = true;
+    e->pick = p;
+}
+
+void weights_drop(struct weights *w)
+{
+    mem_free(w->entry);
+    *w = (struct weights){0};
+}
+
 /* ---- matching ---- */
 
 /* shape prints "[512, 64]". */
@@ -55,27 +62,87 @@ static const char *shape(char out[SHAPE], int rank, const int64_t *dim)
     return out;
 }
 
-static int check_entry(const struct weights_entry *e, const char *dir)
+static int check_shape(const struct st_entry *found, int rank, const int64_t *dim,
+                       const char *dir)
 {
+    const struct st_tensor *t = found->tensor;
+    char is[SHAPE], wanted[SHAPE];
+    bool same = t->rank == rank;
+    for (int i = 0; same && i < rank; i++)
+        same = t->dim[i] == dim[i];
+    if (same)
+        return 0;
+    return err_set(E_FORMAT, "%s: tensor %s is %s, config.json makes it %s", dir,
+                   found->name, shape(is, t->rank, t->dim), shape(wanted, rank, dim));
+}
+
+/* check_stored compares with the shape that the file should have. */
+static int check_stored(const struct weights_entry *e, const char *dir)
+{
+    int64_t dim[3] = {e->picked ? e->pick.rows : e->dim[0], e->dim[1], 0};
+    int rank = e->rank;
+    if (e->form == WEIGHTS_TAPS) {
+        dim[2] = dim[1];
+        dim[1] = 1;
+        rank = 3;
+    }
+    return check_shape(e->found, rank, dim, dir);
+}
+
+static bool is_small(const struct weights_entry *e)
+{
+    return e->form == WEIGHTS_F32 || e->form == WEIGHTS_ONE || e->form == WEIGHTS_TAPS;
+}
+
+static int check_type(const struct weights_entry *e, const char *dir)
+{
+    enum st_type t = e->found->tensor->type;
+    if (t == ST_BF16 || t == ST_F32 || e->scale || (t == ST_F16 && is_small(e)))
+        return 0;
+    return err_set(E_CONFIG, "%s: tensor %s is %s, supported are BF16 and F32", dir,
+                   e->name, st_type_name(t));
+}
+
+/* find_scale finds the scales that belong to a matrix of F8_E4M3. */
+static int find_scale(struct weights_entry *e, const struct st_model *m)
+{
+    char name[sizeof e->name + sizeof SCALE];
     const struct st_tensor *t = e->found->tensor;
-    char found[SHAPE], wanted[SHAPE];
-    bool same = t->rank == e->rank;
-    for (int i = 0; same && i < e->rank; i++)
-        same = t->dim[i] == e->dim[i];
-    if (!same)
-        return err_set(E_FORMAT, "%s: tensor %s is %s, config.json makes it %s", dir,
-                       e->name, shape(found, t->rank, t->dim),
-                       shape(wanted, e->rank, e->dim));
-    if (t->type != ST_BF16 && t->type != ST_F32)
-        return err_set(E_CONFIG, "%s: tensor %s is %s, supported are BF16 and F32", dir,
-                       e->name, st_type_name(t->type));
+    snprintf(name, sizeof name, "%s" SCALE, e->name);
+    e->scale = st_model_find(m, name);
+    if (!e->scale)
+        return err_set(E_FORMAT, "%s: tensor %s is missing", m->dir, name);
+    int64_t dim[2] = {weights_blocks(t->dim[0]), weights_blocks(t->dim[1])};
+    TRY(check_shape(e->scale, 2, dim, m->dir));
+    enum st_type type = e->scale->tensor->type;
+    if (type != ST_F32 && type != ST_BF16)
+        return err_set(E_CONFIG, "%s: tensor %s is %s, supported are BF16 and F32",
+                       m->dir, name, st_type_name(type));
     return 0;
+}
+
+static int match_entry(const struct weights *w, struct weights_entry *e,
+                       const struct st_model *m)
+{
+    e->found = st_model_find(m, e->name);
+    if (!e->found)
+        return err_set(E_FORMAT, "%s: tensor %s is missing", m->dir, e->name);
+    TRY(check_stored(e, m->dir));
+    if (w->fp8 && e->rank == 2 && e->found->tensor->type == ST_F8_E4M3)
+        TRY(find_scale(e, m));
+    return check_type(e, m->dir);
 }
 
 static bool is_wanted(const struct weights *w, const char *name)
 {
-    for (int64_t i = 0; i < w->count; i++)
-        if (strcmp(w->entry[i].name, name) == 0)
+    for (int64_t i = 0; i < w->count; i++) {
+        const struct weights_entry *e = &w->entry[i];
+        if (strcmp(e->name, name) == 0 ||
+            (e->scale && strcmp(e->scale->name, name) == 0))
+            return true;
+    }
+    for (const char *const *p = w->ignore; p && *p; p++)
+        if (strncmp(name, *p, strlen(*p)) == 0)
             return true;
     return false;
 }
@@ -84,92 +151,11 @@ int weights_match(struct weights *w, const struct st_model *m)
 {
     if (w->failed)
         return E_MEMORY;
-    for (int64_t i = 0; i < w->count; i++) {
-        struct weights_entry *e = &w->entry[i];
-        e->found = st_model_find(m, e->name);
-        if (!e->found)
-            return err_set(E_FORMAT, "%s: tensor %s is missing", m->dir, e->name);
-        TRY(check_entry(e, m->dir));
-    }
+    for (int64_t i = 0; i < w->count; i++)
+        TRY(match_entry(w, &w->entry[i], m));
     for (int64_t i = 0; i < m->entries; i++)
         if (!is_wanted(w, m->entry[i].name))
             return err_set(E_FORMAT, "%s: tensor %s is not part of this architecture",
                            m->dir, m->entry[i].name);
     return 0;
-}
-
-/* ---- loading ---- */
-
-/* stored is the tensor as the file has it, at `data`. */
-static struct tensor stored(const struct weights_entry *e, void *data)
-{
-    enum dtype type = e->found->tensor->type == ST_BF16 ? DT_BF16 : DT_F32;
-    return tensor_of(data, type, e->rank, e->dim);
-}
-
-static size_t staging_bytes(const struct weights *w)
-{
-    size_t most = 0;
-    for (int64_t i = 0; i < w->count; i++) {
-        const struct weights_entry *e = &w->entry[i];
-        struct tensor t = stored(e, NULL);
-        bool staged = e->form == WEIGHTS_PANELS || e->form == WEIGHTS_ACT;
-        if (staged && tensor_bytes(&t) > most)
-            most = tensor_bytes(&t);
-    }
-    return most;
-}
-
-static struct tensor carve_panels(const struct weights_entry *e, struct dev *d,
-                                  struct arena *a)
-{
-    struct tensor p = stored(e, NULL);
-    int64_t bytes = (int64_t)op_pack_bytes(d, p);
-    p.data = arena_tensor(a, DT_U8, T1(bytes)).data;
-    p.layout = T_PANELS;
-    return p;
-}
-
-static int load_entry(const struct weights_entry *e, struct dev *d, struct arena *a,
-                      void *staging)
-{
-    const void *from = st_data(e->found->file, e->found->tensor);
-    struct tensor raw = stored(e, staging);
-    if (e->form == WEIGHTS_PANELS)
-        *e->to = carve_panels(e, d, a);
-    else if (e->form == WEIGHTS_ACT)
-        *e->to = arena_tensor(a, d->act, e->rank, e->dim);
-    else
-        raw = *e->to = arena_tensor(a, raw.type, e->rank, e->dim);
-    if (!a->base)
-        return 0;
-    TRY(dev_put(d, raw.data, from, tensor_bytes(&raw)));
-    if (e->form == WEIGHTS_PANELS)
-        op_pack(d, *e->to, raw);
-    else if (e->form == WEIGHTS_ACT)
-        op_convert(d, *e->to, raw);
-    return 0;
-}
-
-int weights_load(struct weights *w, struct dev *d, struct arena *a)
-{
-    void *staging = NULL;
-    size_t bytes = staging_bytes(w);
-    int rc = 0;
-    if (a->base && bytes)
-        TRY(dev_alloc(d, &staging, bytes));
-    for (int64_t i = 0; i < w->count; i++)
-        if (w->entry[i].form != WEIGHTS_SKIP)
-            TRY_GOTO(rc, load_entry(&w->entry[i], d, a, staging), out);
-    if (a->base)
-        rc = dev_sync(d);
-out:
-    dev_free(d, staging, bytes);
-    return rc;
-}
-
-void weights_drop(struct weights *w)
-{
-    mem_free(w->entry);
-    *w = (struct weights){0};
 }

@@ -22,21 +22,42 @@
 enum weights_form {
     WEIGHTS_ROWS,   /* as stored: BF16 or F32 */
     WEIGHTS_PANELS, /* as stored, packed for op_matmul */
-    WEIGHTS_ACT,    /* converted to the device's activation type: norms */
-    WEIGHTS_SKIP    /* must be there in this shape; is not loaded */
+    WEIGHTS_ACT,    /* converted to the device's activation type: norms, biases */
+    WEIGHTS_F32,    /* small ones in f32, stored as BF16, F16 or F32 */
+    WEIGHTS_ONE,    /* as WEIGHTS_F32, with 1 added: gains stored around 0 */
+    WEIGHTS_TAPS    /* as WEIGHTS_F32, [rows, cols] stored as [rows, 1, cols] */
 };
 
 struct weights {
     struct weights_entry *entry; /* owned */
     int64_t count, capacity;
     bool failed; /* no memory; reported by weights_match */
+    bool fp8;    /* matrices may be F8_E4M3: NAME with NAME_scale_inv [rows / 128, cols
+                    / 128], rounded up, F32 or BF16; they are loaded as the bf16 nearest
+                    to their product */
+    const char *const *ignore; /* prefixes of tensors nobody needs, NULL at the end, or
+                                  NULL */
 };
 
 /* weights_want adds a tensor to the list, [rows, cols] or, with cols 0, [rows]; `to`
- * (NULL for WEIGHTS_SKIP) is filled by weights_load and must live until then. */
+ * is filled by weights_load and must live until then; NULL: the tensor must be there in
+ * this form and is not loaded. */
 void weights_want(struct weights *w, struct tensor *to, enum weights_form form,
                   int64_t rows, int64_t cols, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
+
+/* weights_pick makes the tensor wanted last take its rows (elements, with cols 0) out
+ * of a larger stored one, head by head: row i of head h is stored row h * step + offset
+ * + j of `rows`, where j is i but for heads of which only the first `turned` channels
+ * turn: their halves [0, turned / 2) and [turned / 2, turned) move to the starts of the
+ * head's halves, where op_norm_rope pairs them, and what stands still fills up in
+ * order. */
+struct weights_pick {
+    int64_t rows;
+    int64_t width, step, offset; /* a head's rows here, there, and the first of them */
+    int64_t turned;              /* width: all */
+};
+void weights_pick(struct weights *w, struct weights_pick p);
 
 /* weights_match finds everything in `m`, which must stay open until the load.  Missing
  * and unknown tensors and wrong shapes are E_FORMAT, types that are not supported
@@ -44,7 +65,8 @@ void weights_want(struct weights *w, struct tensor *to, enum weights_form form,
 int weights_match(struct weights *w, const struct st_model *m);
 
 /* weights_load carves the tensors from `a` in the order of the list and fills them; in
- * an arena of arena_plan it only counts. */
+ * an arena of arena_plan it only counts.  Host memory: a few MiB, whatever the size of
+ * the tensors. */
 int weights_load(struct weights *w, struct dev *d, struct arena *a);
 void weights_drop(struct weights *w);
 

@@ -140,6 +140,58 @@ START_TEST(target_reads_older_forms)
 }
 END_TEST
 
+/* The other families, each with what is its own. */
+START_TEST(target_families)
+{
+    static const char llama[] =
+        "\"model_type\": \"llama\", \"mlp_bias\": false, \"pretraining_tp\": 1";
+    static const char scaled[] =
+        "\"rope_theta\": 5e5, \"rope_scaling\": {\"rope_type\": \"llama3\", "
+        "\"factor\": "
+        "8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "
+        "\"original_max_position_embeddings\": 8192}, \"model_type\": \"llama\"";
+    struct target_config c;
+    struct buf b = {0};
+    kit_ok(config_target(&c, put(target_text, "model_type", llama)));
+    ck_assert(!c.bias && !c.head_norm && c.scaling.factor == 0 && c.rotary == 32);
+    kit_ok(
+        config_target(&c, put(target_text, "model_type", "\"model_type\": \"qwen2\"")));
+    ck_assert(c.bias && !c.head_norm && !c.fp8);
+    ck_assert_str_eq(c.type, "qwen2");
+    const char *rest = strchr(strstr(target_text, "\"rope_parameters\""), '\n');
+    buf_add(&b, target_text,
+            (size_t)(strstr(target_text, "\"model_type\"") - target_text));
+    buf_addf(&b,
+             "%s, \"num_attention_heads\": 4, \"num_hidden_layers\": 2, "
+             "\"num_key_value_heads\": 2, \"rms_norm_eps\": 1e-05,%s",
+             scaled, rest);
+    const char *dir = kit_tmp_dir();
+    kit_write(kit_path("%s/config.json", dir), b.p, b.len);
+    kit_ok(config_target(&c, dir));
+    ck_assert(c.scaling.factor == 8 && c.scaling.low == 1 && c.scaling.high == 4);
+    ck_assert(c.scaling.original == 8192 && c.rope_theta == 5e5);
+    char *at = strstr(b.p, "\"low_freq_factor\": 1.0");
+    at[strlen("\"low_freq_factor\": ")] = '7';
+    kit_write(kit_path("%s/config.json", dir), b.p, b.len);
+    kit_fails(config_target(&c, dir), E_CONFIG, "frequencies 7 to 4");
+    buf_drop(&b);
+}
+END_TEST
+
+START_TEST(target_fp8)
+{
+    struct target_config c;
+    kit_ok(config_target(
+        &c, put(target_text, NULL,
+                "\"quantization_config\": {\"quant_method\": \"fp8\", \"fmt\": "
+                "\"e4m3\", \"activation_scheme\": \"dynamic\", \"weight_block_size\": "
+                "[128, 128]}")));
+    ck_assert(c.fp8);
+    kit_ok(config_target(&c, put(target_text, NULL, "\"quantization_config\": null")));
+    ck_assert(!c.fp8);
+}
+END_TEST
+
 /* A nested file: everything is read from text_config. */
 START_TEST(target_reads_text_config)
 {
@@ -157,8 +209,9 @@ END_TEST
 START_TEST(target_refuses)
 {
     static const struct refusal list[] = {
-        {"model_type", "\"model_type\": \"qwen3_5_text\"", E_CONFIG, "qwen3_5_text"},
-        {"model_type", "\"model_type\": \"llama\"", E_CONFIG, "\"llama\""},
+        {"model_type", "\"model_type\": \"qwen3_5_moe_text\"", E_CONFIG,
+         "\"qwen3_5_moe_text\" is not supported, only the dense models"},
+        {"model_type", "\"model_type\": \"qwen4_exp\"", E_CONFIG, "\"qwen4_exp\""},
         {"model_type", "", E_FORMAT, "model_type"},
         {"hidden_act", "\"hidden_act\": \"gelu\"", E_CONFIG, "gelu"},
         {"attention_bias", "\"attention_bias\": true", E_CONFIG, "attention_bias"},
@@ -191,8 +244,22 @@ START_TEST(target_refuses)
          E_CONFIG, "rope_theta is given twice"},
         {"rope_parameters", "", E_CONFIG, "rope_theta is missing"},
         {NULL, "\"partial_rotary_factor\": 0.5", E_CONFIG, "partial_rotary_factor"},
-        {NULL, "\"quantization_config\": {\"quant_method\": \"fp8\"}", E_CONFIG,
-         "quantised"},
+        {NULL, "\"quantization_config\": {\"quant_method\": \"fp8\"}", E_FORMAT,
+         "quantization_config: no key \"weight_block_size\""},
+        {NULL,
+         "\"quantization_config\": {\"quant_method\": \"fp8\", "
+         "\"weight_block_size\": [64, 128]}",
+         E_CONFIG, "blocks of 64 x 128, supported are"},
+        {NULL,
+         "\"quantization_config\": {\"quant_method\": \"fp8\", \"fmt\": \"e5m2\", "
+         "\"weight_block_size\": [128, 128]}",
+         E_CONFIG, "e5m2"},
+        {NULL, "\"quantization_config\": {\"quant_method\": \"awq\", \"bits\": 4}",
+         E_CONFIG, "quant_method \"awq\" is not supported, supported are"},
+        {NULL,
+         "\"quantization_config\": {\"quant_algo\": \"NVFP4\", "
+         "\"quant_method\": \"modelopt\"}",
+         E_CONFIG, "\"modelopt\""},
         {NULL, "\"logits_scaling\": 2.0", E_CONFIG, "logits_scaling"},
         {NULL, "\"num_experts\": 8", E_CONFIG, "num_experts"},
         {"hidden_size", "\"hidden_size\": 0", E_CONFIG, "hidden_size is 0"},
@@ -400,6 +467,6 @@ START_TEST(taps_spread)
 END_TEST
 
 KIT_MAIN("config", target_reads, target_reads_older_forms, target_reads_text_config,
-         target_refuses, target_accepts_what_is_off, config_missing, drafter_reads,
-         drafter_reads_later_forms, drafter_refuses, drafter_writes,
-         drafter_against_target, taps_spread)
+         target_families, target_fp8, target_refuses, target_accepts_what_is_off,
+         config_missing, drafter_reads, drafter_reads_later_forms, drafter_refuses,
+         drafter_writes, drafter_against_target, taps_spread)

@@ -152,9 +152,25 @@ START_TEST(frequencies)
     struct tensor freq;
     kit_ok(dev_open(&d, "cpu", NULL));
     kit_ok(arena_open(&a, d, "test", 256));
-    kit_ok(rope_open(&freq, &a, d, 8, 10000));
+    struct rope r = {.theta = 10000, .head = 8, .turned = 8};
+    kit_ok(rope_open(&freq, &a, d, &r));
     const float want[] = {1, 0.1f, 0.01f, 0.001f};
     kit_same("frequencies", freq.data, want, sizeof want);
+    arena_reset(&a, 0);
+    r.turned = 4; /* the other two pairs of channels stand still */
+    kit_ok(rope_open(&freq, &a, d, &r));
+    const float half[] = {1, 0.01f, 0, 0};
+    kit_same("of half the channels", freq.data, half, sizeof half);
+    arena_reset(&a, 0);
+    r.turned = 8; /* 1304, 130, 13 and 1.304 turns within 8192 positions */
+    r.scaling = (struct config_scaling){8, 1, 4, 8192};
+    kit_ok(rope_open(&freq, &a, d, &r));
+    const float slow[] = {1, 0.1f, 0.01f, 0.000213607544f};
+    kit_close_f32("slowed", freq.data, slow, 4, 0, 1e-7);
+    arena_reset(&a, 0);
+    r.scaling.low = 2; /* 1.304 turns are below: the factor in full */
+    kit_ok(rope_open(&freq, &a, d, &r));
+    ck_assert_float_eq(((const float *)freq.data)[3], 0.001f / 8);
     arena_close(&a);
     dev_close(d);
 }

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* target_forward.c - a pass of rows through the target.
+ *
+ *   x [T,H] = embed[ids]
+ *   each layer: x += attention (target_attn.c)
+ *               x -> norm -> g, up [T,I] -> silu(g) * up -> x += Wd
+ *   taps of x, x itself, logits of the last rows
+ *
+ * Frozen weights are packed for products.  Rows meet only in attention, and there a row
+ * depends on its own keys alone, so packed, cached and single passes agree. */
+#include "target_parts.h"
+
+#include "err.h"
+#include "op.h"
+
+static struct acts carve(const struct target *t, int64_t rows, struct arena *work)
+{
+    const struct target_config *c = &t->config;
+    struct acts a;
+    enum dtype act = t->dev->act;
+    struct tensor *const index[] = {&a.ids, &a.pos, &a.lo, &a.hi};
+    for (int i = 0; i < 4; i++)
+        *index[i] = arena_tensor(work, DT_I32, T1(rows));
+    a.zero = arena_tensor(work, DT_I32, T1(c->bias ? rows : 0));
+    a.x = arena_tensor(work, act, T2(rows, c->hidden));
+    a.u = arena_tensor(work, act, T2(rows, c->hidden));
+    a.q = arena_tensor(work, act, T3(rows, c->heads, c->head_dim));
+    a.o = arena_tensor(work, act, T3(rows, c->heads, c->head_dim));
+    a.k = arena_tensor(work, act, T3(rows, c->kv_heads, c->head_dim));
+    a.v = arena_tensor(work, act, T3(rows, c->kv_heads, c->head_dim));
+    a.g = arena_tensor(work, act, T2(rows, c->inter));
+    a.up = arena_tensor(work, act, T2(rows, c->inter));
+    return a;
+}
+
+size_t target_bytes(const struct target *t, int64_t rows)
+{
+    struct arena plan = arena_plan();
+    carve(t, rows, &plan);
+    return plan.used;
+}
+
+static int check(const struct target *t, const struct target_pass *p)
+{
+    TRY(config_check_ids(t->config.vocab, p->ids, p->rows));
+    for (int64_t r = 0; r < p->rows; r++)
+        if (p->pos[r] >= t->config.max_positions)
+            return err_set(E_CONFIG, "position %d: the target has %lld positions",
+                           (int)p->pos[r], (long long)t->config.max_positions);
+    if (p->cache)
+        TRY(cache_room(p->cache, p->rows));
+    if ((p->last.data || p->logits.data) && t->layers < t->config.layers)
+        bug("the last layer of a target is wanted, %lld of %lld are open",
+            (long long)t->layers, (long long)t->config.layers);
+    return 0;
+}
+
+static int put(const struct target *t, const struct acts *a,
+               const struct target_pass *p)
+{
+    const struct {
+        const struct tensor *to;
+        const int32_t *from;
+    } list[] = {{&a->ids, p->ids}, {&a->pos, p->pos}, {&a->lo, p->lo}, {&a->hi, p->hi}};
+    for (int i = 0; i < 4; i++)
+        TRY(dev_put(t->dev, list[i].to->data, list[i].from, tensor_bytes(list[i].to)));
+    struct tensor zero = a->zero;
+    zero.type = DT_F32; // all bits are zero in either type
+    op_fill(t->dev, zero, 0);
+    return 0;
+}
+
+static void mlp(struct target *t, int64_t l, const struct acts *a)
+{
+    struct dev *d = t->dev;
+    const struct layer *y = &t->layer[l];
+    op_rmsnorm(d, a->u, a->x, y->post_norm, (float)t->config.eps);
+    op_matmul(d, a->g, a->u, y->gate, false);
+    op_matmul(d, a->up, a->u, y->up, false);
+    op_swiglu(d, a->g, a->g, a->up);
+    op_matmul(d, a->x, a->g, y->down, true);
+}
+
+static void logits(struct target *t, const struct acts *a, struct tensor out)
+{
+    int64_t n = out.dim[0], rows = a->x.dim[0];
+    struct tensor u = tensor_rows(a->u, 0, n);
+    op_rmsnorm(t->dev, u, tensor_rows(a->x, rows - n, n), t->norm,
+               (float)t->config.eps);
+    op_matmul(t->dev, out, u, t->head, false);
+}
+
+int target_forward(struct target *t, struct target_pass *p, struct arena *work)
+{
+    size_t used = work->used;
+    int tapped = 0;
+    TRY(check(t, p));
+    struct acts a = carve(t, p->rows, work);
+    int rc = put(t, &a, p);
+    if (rc < 0)
+        goto out;
+    op_gather(t->dev, a.x, t->embed, a.ids);
+    for (int64_t l = 0; l < t->layers; l++) {
+        target_attn(t, l, &a, p);
+        mlp(t, l, &a);
+        if (p->aux.data && tapped < p->taps && p->tap[tapped] == l)
+            op_tap(t->dev, p->aux, a.x, tapped++);
+    }
+    if (p->aux.data && tapped < p->taps)
+        bug("tap of layer %lld, %lld layers are open", (long long)p->tap[tapped],
+            (long long)t->layers);
+    if (p->last.data)
+        op_convert(t->dev, p->last, a.x);
+    if (p->logits.data)
+        logits(t, &a, p->logits);
+    rc = dev_sync(t->dev);
+    if (rc == 0 && p->cache)
+        p->cache->len += p->rows;
+out:
+    arena_reset(work, used);
+    return rc;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* weights_parts.h - what weights.c and weights_load.c share; private to them. */
+#ifndef WEIGHTS_PARTS_H
+#define WEIGHTS_PARTS_H
+
+#include "weights.h"
+
+enum { WEIGHTS_BLOCK = 128 }; /* rows and columns that share a scale */
+
+struct weights_entry {
+    char name[96];
+    enum weights_form form;
+    int rank;
+    int64_t dim[2]; /* as loaded */
+    bool picked;
+    struct weights_pick pick;
+    struct tensor *to;
+    const struct st_entry *found;
+    const struct st_entry *scale; /* of F8_E4M3, else NULL */
+};
+
+/* weights_blocks is n / 128, rounded up. */
+static inline int64_t weights_blocks(int64_t n)
+{
+    return (n + WEIGHTS_BLOCK - 1) / WEIGHTS_BLOCK;
+}
+
+#endif
