@@ -20,6 +20,13 @@ uint64_t hash_bytes(const void *p, size_t n)
     return XXH3_64bits(p, n);
 }
 
+void hash_bytes128(uint64_t out[2], const void *p, size_t n)
+{
+    XXH128_hash_t h = XXH3_128bits(p, n);
+    out[0] = h.low64;
+    out[1] = h.high64;
+}
+
 struct hash *hash_open(void)
 {
     struct hash *h = mem_alloc(sizeof *h);

@@ -12,6 +12,10 @@
 
 uint64_t hash_bytes(const void *p, size_t n);
 
+/* hash_bytes128 is xxh3-128, low word first: where two things must not be taken for one
+ * and there are too many of them for 64 bits. */
+void hash_bytes128(uint64_t out[2], const void *p, size_t n);
+
 /* A running hash: open, add any number of times, read at any time, close. */
 struct hash;
 struct hash *hash_open(void); /* NULL: E_MEMORY */

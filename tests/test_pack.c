@@ -95,6 +95,54 @@ START_TEST(density_of_a_window)
 }
 END_TEST
 
+START_TEST(worth)
+{
+    static uint8_t mask[3000];
+    struct rng r = rng_new(7);
+    for (int round = 0; round < 3000; round++) {
+        int64_t n = 1 + (int64_t)rng_below(&r, 1 + (uint64_t)round);
+        int64_t skip = (int64_t)rng_below(&r, (uint64_t)n + 1), ones = 0, both = 0;
+        int zeros = (int)rng_below(&r, 4);
+        for (int64_t t = 0; t < n; t++)
+            mask[t] = (int)rng_below(&r, 6) >= zeros;
+        for (int64_t t = skip; t < n; t++) {
+            ones += mask[t];
+            both += t + 1 < n && mask[t] && mask[t + 1];
+        }
+        struct ledger_worth w = ledger_weigh(mask, n, skip);
+        ck_assert_int_eq(w.supervised, ones);
+        ck_assert_int_eq(w.anchors, both);
+    }
+}
+END_TEST
+
+/* Keys 0 .. n - 1 in any order: each is new once; that of all zeros too. */
+START_TEST(what_was_seen)
+{
+    enum { KEYS = 20000 };
+    struct seen s = {0};
+    for (uint64_t i = 0; i < KEYS; i++) {
+        struct seen_key key = {{i % 3 ? i : i << 40, i + 1}};
+        ck_assert_int_eq(seen_add(&s, key), 1);
+        ck_assert_int_eq(seen_add(&s, key), 0);
+    }
+    ck_assert_int_eq(s.n, KEYS);
+    for (uint64_t i = 0; i < KEYS; i++)
+        ck_assert_int_eq(seen_add(&s, (struct seen_key){{i % 3 ? i : i << 40, i + 1}}),
+                         0);
+    seen_drop(&s);
+    /* ids, mask and length each count */
+    int32_t ids[] = {1, 2, 3, 4}, others[] = {1, 2, 3, 5};
+    uint8_t mask[] = {0, 1, 1, 0}, ones[] = {1, 1, 1, 0};
+    struct seen_key key[] = {seen_key_of(ids, mask, 4), seen_key_of(others, mask, 4),
+                             seen_key_of(ids, ones, 4), seen_key_of(ids, mask, 3),
+                             seen_key_of(ids, mask, 4)};
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(seen_add(&s, key[i]), i < 4);
+    seen_drop(&s);
+}
+END_TEST
+
 START_TEST(cuts)
 {
     static const struct {
@@ -283,6 +331,7 @@ static void check_side(struct found *f, const struct data *d, const struct way *
     ck_assert_int_eq(l->tokens, f->tokens - tokens);
     ck_assert_int_eq(l->pieces, f->pieces - pieces);
     ck_assert_int_eq(l->document_tokens, l->tokens + l->long_tokens + l->poor_tokens);
+    ck_assert_int_eq(l->double_documents + l->double_tokens, 0);
 }
 
 /* Every token is packed once, or its piece was left out for a reason that the rules
@@ -358,4 +407,5 @@ START_TEST(random_data_sets)
 }
 END_TEST
 
-KIT_MAIN("pack", best_fit_by_the_book, density_of_a_window, cuts, random_data_sets)
+KIT_MAIN("pack", best_fit_by_the_book, density_of_a_window, worth, what_was_seen, cuts,
+         random_data_sets)

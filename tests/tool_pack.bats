@@ -28,6 +28,7 @@ count() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "${2:-report}" | head -1; }
 @test "packs, reports, and does nothing the second time" {
     run -0 "$pack" in -o out --length 64 --vocab 500 --report report
     [[ $output == *"training: "*" rows of 64 tokens, 9"*" % full"* ]]
+    [[ $output == *" rows, "*" tokens, "*" read; "*" s, "*" at most"* ]]
     [ "$(count records)" = 400 ]
     [ "$(count documents)" -le 400 ]
     [ "$(count rejected)" = 0 ]
@@ -160,6 +161,30 @@ count() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "${2:-report}" | head -1; }
     cmp <(tail -c 20000 auto/packed-00000.safetensors) <(tail -c 20000 named/packed-00000.safetensors)
     run -64 "$pack" in -o out "${o[@]}" --format csv
     [[ $output == *"no format \"csv\"; there are auto, jsonl"* ]]
+}
+
+@test "what came before is left out on request" {
+    cat in/0.jsonl in/0.jsonl >twice.jsonl
+    sed 's/"loss_mask":\[0,/"loss_mask":[1,/' in/0.jsonl >>twice.jsonl
+    run -0 "$pack" twice.jsonl -o out "${o[@]}" --report all
+    [ "$(count duplicate_documents all)" = 0 ]
+    run -0 "$pack" twice.jsonl -o once --length 64 --vocab 500 --window 100 --dedup --report report
+    # the second copy, and those of the third whose mask did not change
+    same_mask=$(grep -vc '"loss_mask":\[0,' in/0.jsonl)
+    [ "$(count duplicate_documents)" = $((150 + same_mask)) ]
+    [[ $output == *" documents that came before: "* ]]
+    [ $(($(count tokens) + $(count unsupervised_tokens) + $(count duplicate_tokens))) = "$(count document_tokens)" ]
+    run -78 "$pack" twice.jsonl -o out "${o[@]}" --dedup
+}
+
+@test "a file without records is said to be one" {
+    : >in/empty.jsonl
+    printf '' | zstd -q >in/nothing.jsonl.zst
+    : >in/zero.jsonl.zst
+    run -0 "$pack" in -o out "${o[@]}" --report report
+    [[ $output == *"in/empty.jsonl: no records in this file (3 such files)"* ]]
+    [ "$(count files_empty)" = 3 ]
+    [ "$(count records)" = 400 ]
 }
 
 @test "the vocabulary comes from -m" {

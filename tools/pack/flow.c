@@ -54,6 +54,8 @@ static int close_file(struct flow *f)
     struct input_file *file = file_now(f);
     uint64_t xxh3 = inflow_xxh3(&f->in);
     int64_t size = f->in.raw;
+    if (f->record == 0 && f->empty++ == 0)
+        f->first_empty = f->file;
     drop_file(f);
     f->bytes += size;
     f->file++;
@@ -105,10 +107,11 @@ static int parse_batch(void *ctx, void *item, int worker)
 
 /* ---- taking ---- */
 
-static int refuse(struct flow *f, const struct batch *b, const struct document *doc)
+static int refuse(struct flow *f, const struct documents *d, int64_t file,
+                  const struct document *doc)
 {
-    const char *name = f->input->at[b->block.file].name;
-    const char *why = document_why(&b->documents, doc);
+    const char *name = f->input->at[file].name;
+    const char *why = document_why(d, doc);
     f->ledger->rejected++;
     f->ledger->reject[doc->reject]++;
     if (f->strict)
@@ -133,28 +136,43 @@ static struct flow_side *choose_side(struct flow *f, const int32_t *ids, int64_t
 static int take_piece(struct flow *f, struct flow_side *side, const struct piece *p)
 {
     int64_t skip = f->cut.unsupervised;
-    if (ledger_supervised(p->mask, p->n, skip) < f->min_supervised) {
+    struct ledger_worth worth = ledger_weigh(p->mask, p->n, skip);
+    if (worth.supervised < f->min_supervised) {
         side->ledger->poor_pieces++;
         side->ledger->poor_tokens += p->n;
         return 0;
     }
-    ledger_piece(side->ledger, p->mask, p->n, skip);
+    ledger_piece(side->ledger, p->n, worth);
     return window_add(&side->window, p, skip);
 }
 
-static int take_document(struct flow *f, const struct batch *b,
+/* 1 when the document is new, or when nobody asks. */
+static int is_new(struct flow *f, struct ledger_side *l, const int32_t *ids,
+                  const uint8_t *mask, int64_t n)
+{
+    if (!f->dedup)
+        return 1;
+    int rc = seen_add(&f->seen, seen_key_of(ids, mask, n));
+    l->double_documents += rc == 0;
+    l->double_tokens += rc == 0 ? n : 0;
+    return rc;
+}
+
+static int take_document(struct flow *f, const struct documents *d, int64_t file,
                          const struct document *doc)
 {
-    const int32_t *ids = document_ids(&b->documents, doc);
-    const uint8_t *mask = document_mask(&b->documents, doc);
+    const int32_t *ids = document_ids(d, doc);
+    const uint8_t *mask = document_mask(d, doc);
     struct flow_side *side = choose_side(f, ids, doc->n);
     int64_t taken = 0;
     ledger_document(side->ledger, doc->n);
+    int fresh = is_new(f, side->ledger, ids, mask, doc->n);
+    if (fresh <= 0)
+        return fresh;
     cut_begin(&f->cut, doc->n);
     while (cut_next(&f->cut)) {
         int64_t at = f->cut.at;
-        struct piece p = {
-            {b->block.file, doc->record, at}, f->cut.n, ids + at, mask + at};
+        struct piece p = {{file, doc->record, at}, f->cut.n, ids + at, mask + at};
         TRY(take_piece(f, side, &p));
         taken += p.n;
     }
@@ -165,15 +183,21 @@ static int take_document(struct flow *f, const struct batch *b,
     return 0;
 }
 
+int flow_take(struct flow *f, const struct documents *d, int64_t file)
+{
+    for (int64_t i = 0; i < d->n; i++) {
+        const struct document *doc = &d->at[i];
+        f->ledger->records++;
+        TRY(doc->reject ? refuse(f, d, file, doc) : take_document(f, d, file, doc));
+    }
+    return 0;
+}
+
 static int take_batch(void *ctx, void *item)
 {
     struct flow *f = ctx;
     struct batch *b = item;
-    for (int64_t i = 0; i < b->documents.n; i++) {
-        const struct document *doc = &b->documents.at[i];
-        f->ledger->records++;
-        TRY(doc->reject ? refuse(f, b, doc) : take_document(f, b, doc));
-    }
+    TRY(flow_take(f, &b->documents, b->block.file));
     f->ledger->bytes = b->bytes;
     log_progress(f->log, b->bytes, input_bytes(f->input), "bytes", NULL);
     return 0;
@@ -207,6 +231,10 @@ int flow_run(struct flow *f, struct par *p)
     mem_free(batch);
     mem_free(item);
     drop_file(f);
+    f->ledger->empty = f->empty;
+    if (rc == 0 && f->empty > 0)
+        log_warn(f->log, "%s: no records in this file (%" PRId64 " such files)",
+                 f->input->at[f->first_empty].path, f->empty);
     if (rc == 0)
         rc = end_side(&f->train_side);
     if (rc == 0 && f->valid > 0)

@@ -19,6 +19,7 @@
 #include "par.h"
 #include "reader.h"
 #include "rejects.h"
+#include "seen.h"
 #include "window.h"
 
 struct flow_side {
@@ -37,6 +38,8 @@ struct flow {
     double valid;           /* share of documents for validation, 0: none */
     uint64_t seed;
     bool strict;
+    bool dedup; /* leave out documents that came before */
+    struct seen seen;
     struct flow_side train_side, valid_side;
     struct ledger *ledger;
     struct rejects *rejects;
@@ -48,9 +51,14 @@ struct flow {
     void *state;                 /* of the reader */
     int64_t file, record, index; /* of the next block */
     int64_t bytes;               /* of the files before this one */
+    int64_t empty, first_empty;  /* files without a record; which was the first */
 };
 
 /* flow_run moves everything; the windows are empty behind it. */
 int flow_run(struct flow *f, struct par *p);
+
+/* flow_take is the ordered step: the documents of one batch, which are of input file
+ * `file`, into the windows or among the refused. */
+int flow_take(struct flow *f, const struct documents *d, int64_t file);
 
 #endif

@@ -21,24 +21,30 @@ void ledger_document(struct ledger_side *s, int64_t tokens)
     s->size[size_class(tokens)]++;
 }
 
-int64_t ledger_supervised(const uint8_t *mask, int64_t n, int64_t skip)
+/* Sums of bytes are kept in bytes, which vectors are full of: 255 ones at most. */
+struct ledger_worth ledger_weigh(const uint8_t *mask, int64_t n, int64_t skip)
 {
-    int64_t ones = 0;
-    for (int64_t i = skip; i < n; i++)
-        ones += mask[i];
-    return ones;
+    enum { RUN = 255 };
+    struct ledger_worth w = {0, 0};
+    for (int64_t at = skip; at < n; at += RUN) {
+        int64_t run = n - at < RUN ? n - at : RUN, pairs = run - (at + run == n);
+        uint8_t ones = 0, both = 0;
+        for (int64_t i = 0; i < run; i++)
+            ones = (uint8_t)(ones + mask[at + i]);
+        for (int64_t i = 0; i < pairs; i++)
+            both = (uint8_t)(both + (mask[at + i] & mask[at + i + 1]));
+        w.supervised += ones;
+        w.anchors += both;
+    }
+    return w;
 }
 
-void ledger_piece(struct ledger_side *s, const uint8_t *mask, int64_t n,
-                  int64_t unsupervised)
+void ledger_piece(struct ledger_side *s, int64_t tokens, struct ledger_worth w)
 {
-    int64_t anchors = 0;
-    for (int64_t i = unsupervised; i + 1 < n; i++)
-        anchors += mask[i] & mask[i + 1];
     s->pieces++;
-    s->tokens += n;
-    s->supervised += ledger_supervised(mask, n, unsupervised);
-    s->anchors += anchors;
+    s->tokens += tokens;
+    s->supervised += w.supervised;
+    s->anchors += w.anchors;
 }
 
 static double density(const struct ledger *l, const struct ledger_side *s)
@@ -65,6 +71,8 @@ static void write_side(struct json_out *o, const char *name, const struct ledger
     json_add_int(o, "long_tokens", s->long_tokens);
     json_add_int(o, "unsupervised_pieces", s->poor_pieces);
     json_add_int(o, "unsupervised_tokens", s->poor_tokens);
+    json_add_int(o, "duplicate_documents", s->double_documents);
+    json_add_int(o, "duplicate_tokens", s->double_tokens);
     json_close_object(o);
     json_open_array(o, "lengths");
     for (int k = 0; k < LEDGER_SIZES; k++) {
@@ -87,6 +95,7 @@ void ledger_write(const struct ledger *l, struct buf *out)
     json_add_int(&o, "length", l->length);
     json_add_int(&o, "files", l->files);
     json_add_int(&o, "files_ignored", l->ignored);
+    json_add_int(&o, "files_empty", l->empty);
     json_add_int(&o, "bytes", l->bytes);
     json_add_int(&o, "records", l->records);
     json_add_int(&o, "rejected", l->rejected);
@@ -144,6 +153,9 @@ static void tell_side(const struct ledger *l, const char *name,
                  "  %" PRId64 " pieces with too few supervised tokens: %s tokens "
                  "left out",
                  s->poor_pieces, count(tokens, s->poor_tokens));
+    if (s->double_documents)
+        log_note(log, "  %" PRId64 " documents that came before: %s tokens left out",
+                 s->double_documents, count(tokens, s->double_tokens));
     tell_lengths(s, log);
 }
 

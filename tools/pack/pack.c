@@ -22,7 +22,7 @@ static struct {
     const char *output, *valid_output, *report, *rejects, *target, *how, *part, *format;
     int64_t length, window, seed, block, min_supervised, vocab;
     double valid;
-    bool strict;
+    bool strict, dedup;
 } cfg = {.output = "-",
          .format = "auto",
          .how = "split",
@@ -49,6 +49,8 @@ static const struct opt options[] = {
     OPT_FLAG(0, "strict", &cfg.strict, "stop at the first record that is refused", 0),
     OPT_INT(0, "min-supervised", &cfg.min_supervised, "N",
             "leave out what has fewer supervised tokens", OPT_CONTENT),
+    OPT_FLAG(0, "dedup", &cfg.dedup, "leave out documents that came before",
+             OPT_CONTENT),
     OPT_TEXT(0, "part", &cfg.part, "I/N", "only documents I (from 0) modulo N", 0),
     OPT_HEAD("packing"),
     OPT_INT('l', "length", &cfg.length, "TOKENS", "tokens of a row", OPT_CONTENT),
@@ -196,6 +198,7 @@ static int set_up(struct run *r)
     f->valid = cfg.valid;
     f->seed = (uint64_t)cfg.seed;
     f->strict = cfg.strict;
+    f->dedup = cfg.dedup;
     f->ledger = &r->ledger;
     f->rejects = &r->rejects;
     f->log = &r->tool->log;
@@ -261,7 +264,12 @@ static int pack_all(struct run *r)
     TRY(check_result(r));
     TRY(finish(r));
     ledger_tell(l, &r->tool->log);
-    log_end(&r->tool->log, "%" PRId64 " rows", l->train.rows + l->valid.rows);
+    char tokens[32], bytes[32];
+    log_end(
+        &r->tool->log, "%" PRId64 " rows, %s tokens, %s read",
+        l->train.rows + l->valid.rows,
+        num_count(tokens, sizeof tokens, (double)(l->train.tokens + l->valid.tokens)),
+        num_bytes(bytes, sizeof bytes, (double)l->bytes));
     return 0;
 }
 
@@ -309,6 +317,7 @@ static int pack(struct tool *t)
     emit_abandon(&r.flow.valid_side.emit);
     window_close(&r.flow.train_side.window);
     window_close(&r.flow.valid_side.window);
+    seen_drop(&r.flow.seen);
     input_drop(&r.input);
     buf_drop(&r.options);
     par_close(r.par);
