@@ -35,8 +35,10 @@ CFLAGS   = -std=c11 -g -march=x86-64-v3 -ffp-contract=off -Wall -Wextra -Wpedant
 LDFLAGS  = $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   = -ljansson -lzstd -lxxhash -lm -pthread
 CHECK    = -lcheck -lsubunit -lrt
-# Of the tools only draft-fetch speaks to the network; a test does if it pulls that in.
+# Of the tools only draft-fetch speaks to the network, and only draft-pack opens
+# archives; a test does if it pulls that in.
 NET      = -Wl,--as-needed -lcurl -lexpat -lcrypto
+ARCHIVE  = -Wl,--as-needed -larchive
 
 # lib.a: all that is below the tools; parts.a: the tools' modules without their mains,
 # for the tests; f64.a: the CPU kernels in double precision, for gradient tests.
@@ -82,6 +84,7 @@ $B/bin/draft-%: $$(addprefix $B/,$$(addsuffix .o,$$(wildcard tools/$$*/*.c))) $B
 	$(link)
 $B/tests/% $B/bench/%: LDLIBS := $(CHECK) $(LDLIBS)
 $B/bin/draft-fetch $B/tests/% $B/bench/% $B/fuzz/%: LDLIBS += $(NET)
+$B/bin/draft-pack $B/tests/% $B/bench/% $B/fuzz/%: LDLIBS += $(ARCHIVE)
 $B/tests/test_grad%: $B/f64/tests/test_grad%.c.o $B/kit.a $B/f64.a $B/lib.a
 	$(link)
 $B/tests/%: $B/tests/%.c.o $B/kit.a $B/parts.a $B/lib.a
@@ -113,7 +116,7 @@ test: all tests
 	@scripts/test.sh $B $(TEST)
 # Planted errors must make tests fail; `make test` tries a sample, but not sanitized.
 mutants = CC="$(CC)" FLAGS="$(CPPFLAGS) $(CFLAGS)" LINK="$(LDFLAGS)" \
-          LIBS="$(CHECK) $(LDLIBS) $(NET)" tests/mutants.sh $B
+          LIBS="$(CHECK) $(LDLIBS) $(NET) $(ARCHIVE)" tests/mutants.sh $B
 test-mutants: tests
 	@$(mutants)
 bench: all $(BENCH:%=$B/bench/%)

@@ -32,7 +32,7 @@ home() {
     xxhash.h) echo 'lib/hash' ;;
     jansson.h) echo 'lib/json|tests/test_json' ;;
     curl/* | openssl/* | expat.h) echo 'tools/fetch/|tests/' ;;
-    archive.h | archive_entry.h) echo 'tools/pack/|tests/' ;;
+    archive.h | archive_entry.h) echo 'tools/pack/unpack|tests/' ;;
     check.h) echo 'tests/' ;;
     cblas.h) echo 'bench/' ;;
     esac

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* inflow.c - plain bytes go straight through; zstd frames, of which several may follow
- * one another, go through one decoder. */
+ * one another, go through one decoder; other compressions go through unpack. */
 #include "inflow.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "file.h"
 #include "hash.h"
 #include "mem.h"
+#include "unpack.h"
 
 enum {
     RAW = 1 << 18,
@@ -47,6 +48,7 @@ void inflow_close(struct inflow *in)
     if (in->unzip)
         ZSTD_freeDCtx(in->unzip->ctx);
     mem_free(in->unzip);
+    unpack_close(in->unpack);
     hash_close(in->hash);
     mem_free(in->buffer);
     buf_drop(&in->have);
@@ -74,13 +76,17 @@ static int refill(struct inflow *in)
     return got > 0;
 }
 
-static int begin(struct inflow *in)
+/* The first frame of a zstd file may be one that holds no data (pzstd). */
+static bool is_zstd(const char *bytes, size_t n)
 {
-    static const unsigned char magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
-    in->begun = true;
-    TRY(refill(in));
-    if (in->end < sizeof magic || memcmp(in->buffer, magic, sizeof magic) != 0)
-        return 0;
+    const unsigned char *b = (const unsigned char *)bytes;
+    bool skipped =
+        n >= 4 && (b[0] & 0xf0) == 0x50 && memcmp(b + 1, "\x2a\x4d\x18", 3) == 0;
+    return skipped || (n >= 4 && memcmp(b, "\x28\xb5\x2f\xfd", 4) == 0);
+}
+
+static int begin_zstd(struct inflow *in)
+{
     in->unzip = mem_zero(1, sizeof *in->unzip);
     if (!in->unzip)
         return E_MEMORY;
@@ -88,6 +94,29 @@ static int begin(struct inflow *in)
     if (!in->unzip->ctx)
         return err_set(E_MEMORY, "no memory to decompress %s", in->name);
     ZSTD_DCtx_setParameter(in->unzip->ctx, ZSTD_d_windowLogMax, WINDOW_LOG);
+    return 0;
+}
+
+/* Raw bytes for unpack. */
+static int64_t give(void *ctx, const void **bytes)
+{
+    struct inflow *in = ctx;
+    if (in->at == in->end)
+        TRY(refill(in));
+    int64_t n = (int64_t)(in->end - in->at);
+    *bytes = in->buffer + in->at;
+    in->at = in->end;
+    return n;
+}
+
+static int begin(struct inflow *in)
+{
+    in->begun = true;
+    TRY(refill(in));
+    if (is_zstd(in->buffer, in->end))
+        return begin_zstd(in);
+    if (unpack_knows(in->buffer, in->end))
+        return unpack_stream(&in->unpack, give, in, in->name);
     return 0;
 }
 
@@ -135,13 +164,27 @@ static int more_zstd(struct inflow *in)
     return moved;
 }
 
+static int more_unpacked(struct inflow *in)
+{
+    char *room = buf_room(&in->have, RAW);
+    if (!room)
+        return buf_check(&in->have);
+    int64_t got = unpack_read(in->unpack, room, RAW);
+    TRY((int)(got < 0 ? got : 0));
+    in->have.len += (size_t)got;
+    in->have.p[in->have.len] = 0;
+    return got > 0;
+}
+
 int inflow_more(struct inflow *in, size_t want)
 {
     size_t before = in->have.len;
     if (!in->begun)
         TRY(begin(in));
     while (!in->ended && in->have.len - before < want) {
-        int moved = in->unzip ? more_zstd(in) : more_plain(in);
+        int moved = in->unzip    ? more_zstd(in)
+                    : in->unpack ? more_unpacked(in)
+                                 : more_plain(in);
         TRY(moved);
         in->ended = moved == 0;
     }

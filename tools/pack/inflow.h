@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* inflow.h - the bytes of one input file or of stdin, decompressed where they are zstd.
+/* inflow.h - the bytes of one input file or of stdin, decompressed where need be.
  *
  * The bytes are collected in `have`; a reader takes what it can use from the front and
- * asks for more.  Compression is known by its first bytes, never by a name.  The raw
- * bytes are hashed as they pass, so that at the end it is known what was read. */
+ * asks for more.  Compression (zstd, and what unpack.h knows) is told by the first
+ * bytes, never by a name.  The raw bytes are hashed as they pass, so that at the end it
+ * is known what was read. */
 #ifndef INFLOW_H
 #define INFLOW_H
 
@@ -19,7 +20,8 @@ struct inflow {
     struct buf have;         /* decompressed and not yet taken */
     bool ended;              /* nothing more will come */
     int64_t raw;             /* bytes read from the file so far */
-    struct unzip *unzip;
+    struct unzip *unzip;     /* zstd */
+    struct unpack *unpack;   /* any other compression */
     struct hash *hash;
     char *buffer; /* raw bytes: [at, end) are not yet used */
     size_t at, end;
