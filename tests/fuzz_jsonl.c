@@ -41,7 +41,7 @@ static void check(const struct documents *d)
 static void read_file(const uint8_t *data, size_t size)
 {
     const struct reader *reader;
-    const struct read_rules rules = {VOCAB, 0, 1};
+    const struct read_rules rules = {.vocab = VOCAB, .parts = 1};
     struct inflow in;
     struct block b = {0};
     int64_t lines = 0;

@@ -397,7 +397,8 @@ START_TEST(parts_share_lines)
              "{\"input_ids\":[0]}\n\n{\"input_ids\":[2]}\nx\n{\"input_ids\":[4]}");
     for (int part = 0; part < 3; part++) {
         struct documents d = {0};
-        kit_ok(jsonl_parse(&d, &b, &(struct read_rules){VOCAB, part, 3}));
+        kit_ok(jsonl_parse(
+            &d, &b, &(struct read_rules){.vocab = VOCAB, .part = part, .parts = 3}));
         for (int64_t i = 0; i < d.n; i++)
             ck_assert_int_eq((d.at[i].record + 15) % 3, part);
         static const int count[] = {1, 2, 1}; // index 25: part 1; the blank line none

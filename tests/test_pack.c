@@ -237,7 +237,7 @@ static void pack(const char *path, const char *dir, const struct way *w,
     struct input input;
     struct rejects rejects = {0};
     struct flow f = {.input = &input,
-                     .rules = {DOCS * LONGEST, 0, 1},
+                     .rules = {.vocab = DOCS * LONGEST, .parts = 1},
                      .cut = {.how = w->how, .length = w->length, .block = w->block},
                      .min_supervised = w->min_supervised,
                      .valid = w->valid,

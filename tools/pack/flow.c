@@ -34,7 +34,7 @@ static int open_file(struct flow *f)
     if (!reader)
         TRY(reader_of_content(&reader, &f->in));
     if (reader->open)
-        TRY(reader->open(&f->state, &f->in));
+        TRY(reader->open(&f->state, &f->in, &f->rules));
     f->reader = reader;
     return 0;
 }
@@ -49,12 +49,12 @@ static void drop_file(struct flow *f)
 }
 
 /* What was parsed must be what was hashed before, or become known now for stdin. */
-static int close_file(struct flow *f)
+static int close_file(struct flow *f, bool aside)
 {
     struct input_file *file = file_now(f);
     uint64_t xxh3 = inflow_xxh3(&f->in);
     int64_t size = f->in.raw;
-    if (f->record == 0 && f->empty++ == 0)
+    if (f->record == 0 && !aside && f->empty++ == 0)
         f->first_empty = f->file;
     drop_file(f);
     f->bytes += size;
@@ -82,6 +82,7 @@ static int read_batch(void *ctx, void *item)
         b->block.file = f->file;
         b->block.record = f->record;
         b->block.index = f->index;
+        b->block.aside = false;
         int got = f->reader->block(&b->block, f->state, &f->in);
         TRY(got);
         b->bytes = f->bytes + f->in.raw;
@@ -89,7 +90,7 @@ static int read_batch(void *ctx, void *item)
         f->index += b->block.records;
         if (got)
             return 1;
-        TRY(close_file(f));
+        TRY(close_file(f, b->block.aside));
     }
     return 0;
 }

@@ -19,6 +19,7 @@
 #include "hash.h"
 #include "json.h"
 #include "mem.h"
+#include "read_megatron.h"
 
 static int add(struct input *in, const char *path, const char *name, int64_t size)
 {
@@ -43,8 +44,9 @@ static int visit(struct input *in, const char *path, size_t root)
         return err_set(E_FORMAT, "%s: a link to a folder is not followed", path);
     if (S_ISDIR(st.st_mode))
         return walk(in, path, root);
-    const struct reader *reader = reader_of_name(path);
-    if (S_ISREG(st.st_mode) && reader && (!in->format || reader == in->format))
+    bool known =
+        in->format ? reader_takes(in->format, path) : reader_of_name(path) != NULL;
+    if (S_ISREG(st.st_mode) && known)
         return add(in, path, path + root, st.st_size);
     in->ignored++;
     return 0;
@@ -87,9 +89,42 @@ static int add_folder(struct input *in, const char *dir)
     size_t root = strlen(dir);
     TRY(walk(in, dir, root + (dir[root - 1] != '/')));
     if (in->n == first)
-        return err_set(E_MISSING, "%s: no file to read (*.jsonl, *.jsonl.zst)", dir);
+        return err_set(E_MISSING, "%s: no file of a format that is read here", dir);
     qsort(in->at + first, (size_t)(in->n - first), sizeof *in->at, by_name);
     return 0;
+}
+
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* A file and the other half that it is read with, in the order of their names, unless
+ * naming the other half has brought it already. */
+static int add_pair(struct input *in, const char *path, const char *other, int64_t size)
+{
+    bool first = strcmp(path, other) < 0;
+    int64_t more = file_size(other);
+    TRY((int)(more < 0 ? more : 0));
+    for (int64_t i = 0; i < in->n; i++)
+        if (strcmp(in->at[i].path, path) == 0)
+            return 0;
+    if (first)
+        TRY(add(in, path, last_name(path), size));
+    TRY(add(in, other, last_name(other), more));
+    return first ? 0 : add(in, path, last_name(path), size);
+}
+
+static int add_file(struct input *in, const char *path, int64_t size)
+{
+    char *other = in->format && strcmp(in->format->name, "megatron") != 0
+                      ? NULL
+                      : megatron_other(path);
+    int rc =
+        other ? add_pair(in, path, other, size) : add(in, path, last_name(path), size);
+    mem_free(other);
+    return rc;
 }
 
 static int add_operand(struct input *in, const char *path)
@@ -107,8 +142,7 @@ static int add_operand(struct input *in, const char *path)
         return add_folder(in, path);
     if (!S_ISREG(st.st_mode))
         return err_set(E_FORMAT, "%s: neither file nor folder", path);
-    const char *slash = strrchr(path, '/');
-    return add(in, path, slash ? slash + 1 : path, st.st_size);
+    return add_file(in, path, st.st_size);
 }
 
 int input_list(struct input *in, char *const *operand, const struct reader *format)

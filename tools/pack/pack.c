@@ -19,7 +19,8 @@
 #include "tool.h"
 
 static struct {
-    const char *output, *valid_output, *report, *rejects, *target, *how, *part, *format;
+    const char *output, *valid_output, *report, *rejects, *target, *how, *part, *format,
+        *dtype, *separator;
     int64_t length, window, seed, block, min_supervised, vocab;
     double valid;
     bool strict, dedup;
@@ -42,6 +43,11 @@ static const struct opt options[] = {
     OPT_HEAD("documents"),
     OPT_TEXT(0, "format", &cfg.format, "NAME",
              "what the input is: auto, or one of the formats", OPT_CONTENT),
+    OPT_TEXT(0, "dtype", &cfg.dtype, "TYPE",
+             "type of numbers that do not say it: u16, i32, u32, i64 ...", OPT_CONTENT),
+    OPT_TEXT(0, "separator", &cfg.separator, "ID",
+             "token that ends a document, where nothing else does; or none",
+             OPT_CONTENT),
     OPT_TEXT('m', "target", &cfg.target, "DIR",
              "the target; only vocab_size of its config.json is read", 0),
     OPT_INT(0, "vocab", &cfg.vocab, "N", "ids lie below N; 0 means not checked",
@@ -136,6 +142,29 @@ static int read_vocab(const char *target)
     return rc;
 }
 
+/* How files are read that are nothing but numbers. */
+static int read_numbers(struct read_rules *rules)
+{
+    rules->separator = READ_UNSAID;
+    if (cfg.dtype) {
+        rules->dtype = ints_named(cfg.dtype, strlen(cfg.dtype));
+        if (rules->dtype == INTS_NONE)
+            return err_set(E_USAGE,
+                           "option --dtype: u8, i8, u16, i16, u32, i32, u64 or i64, "
+                           "not \"%s\"",
+                           cfg.dtype);
+    }
+    if (!cfg.separator)
+        return 0;
+    if (strcmp(cfg.separator, "none") == 0) {
+        rules->separator = READ_WHOLE;
+        return 0;
+    }
+    if (num_parse_int(cfg.separator, &rules->separator) < 0 || rules->separator < 0)
+        return err_set(E_USAGE, "option --separator: the id of a token, or none");
+    return 0;
+}
+
 /* ---- the run ---- */
 
 /* All that lives as long as the run. */
@@ -190,8 +219,9 @@ static int set_up(struct run *r)
     opt_record(&r->options, options);
     TRY(buf_check(&r->options));
     f->input = &r->input;
-    f->rules =
-        (struct read_rules){cfg.vocab ? cfg.vocab : INT32_MAX, r->part, r->parts};
+    f->rules = (struct read_rules){
+        .vocab = cfg.vocab ? cfg.vocab : INT32_MAX, .part = r->part, .parts = r->parts};
+    TRY(read_numbers(&f->rules));
     f->cut.length = cfg.length;
     f->cut.block = cfg.block;
     f->min_supervised = cfg.min_supervised;

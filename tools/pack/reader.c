@@ -6,11 +6,42 @@
 #include <string.h>
 
 #include "err.h"
+#include "mem.h"
+#include "npy.h"
 #include "read_jsonl.h"
+#include "read_megatron.h"
+#include "read_npy.h"
+#include "read_raw.h"
+#include "tokens.h"
 
-static const char *const jsonl_endings[] = {".jsonl", ".jsonl.zst", NULL};
+static const char *const jsonl_endings[] = {".jsonl", NULL};
+
+static const char *const npy_endings[] = {".npy", NULL};
+static const char *const megatron_endings[] = {".bin", ".idx", NULL};
+static const char *const raw_endings[] = {".bin", ".raw", ".npy", NULL}; // see --format
 
 static const struct reader readers[] = {
+    {.name = "npy",
+     .endings = npy_endings,
+     .is = npy_is,
+     .open = read_npy_open,
+     .close = mem_free,
+     .block = tokens_block,
+     .parse = tokens_parse},
+    {.name = "megatron",
+     .endings = megatron_endings,
+     .is = megatron_is,
+     .beside = megatron_beside,
+     .open = megatron_open,
+     .close = megatron_close,
+     .block = megatron_block,
+     .parse = tokens_parse},
+    {.name = "raw",
+     .endings = raw_endings,
+     .open = read_raw_open,
+     .close = mem_free,
+     .block = tokens_block,
+     .parse = tokens_parse},
     {.name = "jsonl",
      .endings = jsonl_endings,
      .is = jsonl_is,
@@ -37,18 +68,39 @@ int reader_named(const struct reader **out, const char *name)
     return rc;
 }
 
-static bool ends_in(const char *name, const char *end)
+/* Whether the first n bytes of a name end so. */
+static bool ends_in(const char *name, size_t n, const char *end)
 {
-    size_t n = strlen(name), k = strlen(end);
-    return n > k && strcmp(name + n - k, end) == 0;
+    size_t k = strlen(end);
+    return n > k && memcmp(name + n - k, end, k) == 0;
+}
+
+/* The length of a name without what says how it is compressed. */
+static size_t plain_length(const char *name)
+{
+    static const char *const packed[] = {".zst", ".zstd", ".gz", ".xz",
+                                         ".bz2", ".lz4",  ".lz", ".Z"};
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
+        if (ends_in(name, n, packed[i]))
+            return n - strlen(packed[i]);
+    return n;
+}
+
+bool reader_takes(const struct reader *r, const char *name)
+{
+    size_t n = plain_length(name);
+    for (const char *const *end = r->endings; *end; end++)
+        if (ends_in(name, n, *end))
+            return true;
+    return false;
 }
 
 const struct reader *reader_of_name(const char *name)
 {
     for (int i = 0; i < READERS; i++)
-        for (const char *const *end = readers[i].endings; *end; end++)
-            if (ends_in(name, *end))
-                return &readers[i];
+        if (reader_takes(&readers[i], name))
+            return &readers[i];
     return NULL;
 }
 
@@ -56,10 +108,14 @@ int reader_of_content(const struct reader **out, struct inflow *in)
 {
     TRY(inflow_more(in, 4096));
     for (int i = 0; i < READERS; i++) {
-        if (readers[i].is(buf_text(&in->have), in->have.len)) {
+        const struct reader *r = &readers[i];
+        if ((r->is && r->is(buf_text(&in->have), in->have.len)) ||
+            (r->beside && r->beside(in->path))) {
             *out = &readers[i];
             return 0;
         }
     }
-    return err_set(E_FORMAT, "%s: unknown format: expected JSON lines", in->name);
+    return err_set(E_FORMAT,
+                   "%s: unknown format (see draft-pack(1); --format names one)",
+                   in->name);
 }
