@@ -68,7 +68,8 @@ struct shard_view; /* below */
  * shards without a gap, and the caller goes on with the next.  All headers are
  * verified, and the data of the last shard; readers verify all.  A run of other content
  * is refused (E_CONFIG), and so is a damaged file (E_FORMAT): once it is removed, it
- * and what follows are made again. */
+ * and what follows are made again.  Until the writer ends it holds the folder's lock
+ * (DIR/.NAME.lock, see lock.h): another one of the same run or part is E_AGAIN. */
 int shard_create(struct shard_writer **out, const char *dir,
                  const struct shard_options *o, int64_t *have_rows);
 

@@ -7,11 +7,13 @@
 #include "shard.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "err.h"
 #include "hash.h"
+#include "lock.h"
 #include "mem.h"
 #include "shard_head.h"
 #include "shard_resume.h"
@@ -34,7 +36,8 @@ struct shard_writer {
     struct buf fixed, head;
     struct buf meta, end_meta; /* arrays of owned texts */
     struct shard_resume had;
-    bool broken; /* a shard was not written: nothing may follow */
+    struct lock lock; /* of the folder */
+    bool broken;      /* a shard was not written: nothing may follow */
 };
 
 /* ---- setting up ---- */
@@ -127,6 +130,14 @@ static int set_columns(struct shard_writer *w, const struct shard_options *o)
     return buf_check(&w->fixed);
 }
 
+/* Two writers of one run would each rename over what the other has. */
+static int take_lock(struct shard_writer *w)
+{
+    char name[SHARD_NAME_MAX + 8];
+    snprintf(name, sizeof name, ".%s.lock", w->id.name);
+    return lock_take(&w->lock, w->dir, name, (int)w->id.part, (int)w->id.parts);
+}
+
 static int set_up(struct shard_writer *w, const char *dir,
                   const struct shard_options *o)
 {
@@ -148,6 +159,7 @@ static int set_up(struct shard_writer *w, const char *dir,
     if (!(w->dir = mem_text(dir)))
         return E_MEMORY;
     TRY(file_make_dirs(dir));
+    TRY(take_lock(w));
     TRY(shard_resume_scan(&w->had, dir, o, &w->id, w->rows_per_shard));
     w->id.index = w->had.shards;
     w->id.first_row += w->had.rows;
@@ -163,6 +175,7 @@ void shard_abandon(struct shard_writer *w)
     free_pairs(&w->meta);
     free_pairs(&w->end_meta);
     shard_resume_drop(&w->had);
+    lock_give(&w->lock);
     buf_drop(&w->fixed);
     buf_drop(&w->head);
     mem_free((char *)(uintptr_t)w->id.stage);

@@ -248,7 +248,7 @@ keys() { sed -n 's/.*"key":"\([^"]*\)".*/\1/p' "$1/.draft-fetch/manifest.json"; 
     exec 9>dst/.draft-fetch/lock
     flock 9
     run -75 "$fetch" src -o dst
-    [[ $output == *"another draft-fetch is at work here"* ]]
+    [[ $output == *"another process is at work here (it holds dst/.draft-fetch/lock)"* ]]
     run -75 "$fetch" src -o dst --part 0/2
     exec 9>&-
     run -0 "$fetch" src -o dst

@@ -233,6 +233,22 @@ packed-2-of-3-end.safetensors" ]
     run -64 "$pack" in -o out "${o[@]}" --part 3
 }
 
+@test "one writer at a time in a folder, or in a part of it" {
+    mkdir out
+    exec 9>out/.packed.lock
+    flock 9
+    run -75 "$pack" in -o out "${o[@]}"
+    [[ $output == *"out: another process is at work here (it holds out/.packed.lock)"* ]]
+    run -75 "$pack" in -o out "${o[@]}" --part 0/2
+    exec 9>out/.packed.lock-0-of-2
+    flock 9
+    run -75 "$pack" in -o out "${o[@]}" --part 0/2
+    [ "$(ls out)" = "" ]
+    run -0 "$pack" in -o out "${o[@]}" --part 1/2
+    exec 9>&-
+    run -0 "$pack" in -o out "${o[@]}" --part 0/2
+}
+
 @test "damaged and cut compression is an error, and nothing passes for whole" {
     head -c 400 in/1.jsonl.zst >cut.jsonl.zst
     run -65 "$pack" cut.jsonl.zst -o out "${o[@]}"

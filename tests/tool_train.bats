@@ -144,6 +144,14 @@ step-00000120" ]
     grep -q "stopped by a signal after step $((rows / 2)) of 1000: saved" "$D/stderr"
 }
 
+@test "one run at a time in a folder" {
+    exec 9>"$D/run/.train.lock"
+    flock 9
+    refused 75 "run: another process is at work here (it holds" train "$D/run" -q
+    exec 9>&-
+    train "$D/run" -q
+}
+
 @test "what does not fit the folder is refused with 78 and named" {
     refused 78 "another --lr" train "$D/run" --lr 1e-3
     refused 78 "another --accumulate" train "$D/run" --accumulate 1

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,33 +15,6 @@
 #include "mem.h"
 
 /* ---- open and close ---- */
-
-/* A whole run excludes every other one; parts share, and each excludes its own twin. */
-static int take_lock(int *out, const char *dir, const char *name, int how)
-{
-    char *path = file_path(dir, name);
-    if (!path)
-        return E_MEMORY;
-    int rc = 0;
-    *out = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (*out < 0)
-        rc = err_errno(errno, "cannot open %s", path);
-    else if (flock(*out, how | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        rc = err_set(E_AGAIN, "another draft-fetch is at work here (%s)", path);
-    /* Other failures: a file system without locks. */
-    mem_free(path);
-    return rc;
-}
-
-static int take_locks(struct place *p, const char *dir, int part, int parts)
-{
-    char name[48];
-    if (parts == 1)
-        return take_lock(&p->lock_fd, dir, "lock", LOCK_EX);
-    snprintf(name, sizeof name, "lock-%d-of-%d", part, parts);
-    TRY(take_lock(&p->lock_fd, dir, "lock", LOCK_SH));
-    return take_lock(&p->part_fd, dir, name, LOCK_EX);
-}
 
 static int open_tmp(struct place *p, const char *dir, int part, int parts)
 {
@@ -57,14 +29,14 @@ static int open_tmp(struct place *p, const char *dir, int part, int parts)
 
 int place_open(struct place *p, const char *dest, int part, int parts)
 {
-    *p = (struct place){.dest_fd = -1, .lock_fd = -1, .part_fd = -1};
+    *p = (struct place){.dest_fd = -1};
     char *dir = file_path(dest, ".draft-fetch");
     p->dest = mem_text(dest);
     p->at = mem_zero(PLACE_GROUP, sizeof *p->at);
     int rc = dir && p->dest && p->at ? 0 : E_MEMORY;
     TRY_GOTO(rc, rc, out);
     TRY_GOTO(rc, file_make_dirs(dir), out);
-    TRY_GOTO(rc, take_locks(p, dir, part, parts), out);
+    TRY_GOTO(rc, lock_take(&p->lock, dir, "lock", part, parts), out);
     TRY_GOTO(rc, open_tmp(p, dir, part, parts), out);
     p->dest_fd = open(dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (p->dest_fd < 0)
@@ -76,24 +48,18 @@ out:
     return rc;
 }
 
-static void close_fd(int fd)
-{
-    if (fd >= 0)
-        close(fd);
-}
-
 void place_close(struct place *p)
 {
     place_clear(p);
     if (p->tmp)
         file_remove_tree(p->tmp);
-    close_fd(p->dest_fd);
-    close_fd(p->part_fd);
-    close_fd(p->lock_fd);
+    if (p->dest_fd >= 0)
+        close(p->dest_fd);
+    lock_give(&p->lock);
     mem_free(p->at);
     mem_free(p->dest);
     mem_free(p->tmp);
-    *p = (struct place){.dest_fd = -1, .lock_fd = -1, .part_fd = -1};
+    *p = (struct place){.dest_fd = -1};
 }
 
 /* ---- temporaries ---- */
@@ -144,7 +110,8 @@ int place_written(const struct place *p, int64_t number, int fd, int64_t size,
 void place_discard(const struct place *p, int64_t number, int fd)
 {
     char *path = tmp_path(p, number);
-    close_fd(fd);
+    if (fd >= 0)
+        close(fd);
     if (path)
         unlink(path);
     mem_free(path);

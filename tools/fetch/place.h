@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "lock.h"
 #include "manifest.h"
 
 enum { PLACE_LARGE = 8 << 20, PLACE_GROUP = 1000, PLACE_GROUP_BYTES = 256 << 20 };
@@ -27,7 +28,8 @@ struct placed {
 
 struct place {
     char *dest, *tmp; /* DEST and DEST/.draft-fetch/tmp...; owned */
-    int dest_fd, lock_fd, part_fd;
+    int dest_fd;
+    struct lock lock;
     struct placed *at; /* PLACE_GROUP of them */
     int n, small;
     int64_t bytes;

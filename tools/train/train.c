@@ -10,7 +10,7 @@
 #include "err.h"
 #include "file.h"
 #include "intake.h"
-#include "steps.h"
+#include "lock.h"
 #include "mem.h"
 #include "metrics.h"
 #include "num.h"
@@ -19,6 +19,7 @@
 #include "plan.h"
 #include "recipe.h"
 #include "step.h"
+#include "steps.h"
 #include "target.h"
 #include "tool.h"
 #include "valid.h"
@@ -114,6 +115,7 @@ struct run {
     struct plan plan;
     struct buf options; /* the record of options, resolved */
     char *log_path;
+    struct lock lock; /* of the run's folder */
     struct ckpt ckpt;
     struct drafter drafter;
     struct optimizer optim;
@@ -218,6 +220,8 @@ static int find(struct run *r)
         TRY(intake_digest(&r->valid.in, &valid));
         hash_text(c->about.valid, valid);
     }
+    TRY(file_make_dirs(cfg.run));
+    TRY(lock_take(&r->lock, cfg.run, ".train.lock", 0, 1));
     TRY(ckpt_open(c));
     return c->step >= recipe.steps;
 }
@@ -308,6 +312,7 @@ static void close_run(struct run *r)
     intake_close(&r->in);
     buf_drop(&r->options);
     mem_free(r->log_path);
+    lock_give(&r->lock);
 }
 
 static int train(struct tool *t)
