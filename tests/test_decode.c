@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_decode.c - speculative decoding against plain, with proposers that we steer. */
+#include <math.h>
 #include <string.h>
 
 #include "err.h"
@@ -8,6 +9,7 @@
 #include "mem.h"
 #include "tools/eval/decode.h"
 #include "tools/eval/tally.h"
+#include "tools/eval/tie.h"
 #include "tools/eval/verify.h"
 
 enum { N = 40, B = 8, V = 512 };
@@ -298,6 +300,38 @@ END_TEST
 
 /* ---- parts ---- */
 
+/* At every place the token that was chosen is the likeliest, its runner-up is nearer
+ * than any other, and the distance is that of the scores which decoding saw. */
+START_TEST(ties_are_measured)
+{
+    static float score[V];
+    static const int64_t places[] = {0, 1, N - 1};
+    struct world w;
+    double gap, least;
+
+    world_open(&w, model);
+    for (int i = 0; i < 3; i++) {
+        int64_t at = places[i];
+        int32_t best = w.plain.ids[at], second = -1;
+        kit_ok(tie_gap(&w.lane, &w.prompt, &w.plain, at, best, &gap));
+        ck_assert(gap == 0);
+        kit_ok(lane_logits(&w.lane, score)); // of the pass that tie_gap ended with
+        double most = 0;
+        for (int32_t v = 0; v < V; v++) {
+            most = fmax(most, fabs((double)score[v]));
+            if (v != best && (second < 0 || score[v] > score[second]))
+                second = v;
+        }
+        ck_assert(score[second] < score[best]);
+        kit_ok(tie_gap(&w.lane, &w.prompt, &w.plain, at, second, &least));
+        ck_assert_double_eq(least, (double)(score[best] - score[second]) / most);
+        kit_ok(tie_gap(&w.lane, &w.prompt, &w.plain, at, (best + 1) % V, &gap));
+        ck_assert(gap >= least);
+    }
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(prefix_counts)
 {
     const int32_t id[4] = {9, 1, 2, 3}, all[4] = {1, 2, 3, 4}, none[4] = {2, 2, 3, 4};
@@ -350,4 +384,4 @@ END_TEST
 KIT_MAIN("decode", plain_is_the_reference, all_right_gives_full_blocks,
          all_wrong_gives_one_a_pass, mixed_counts_are_kept,
          drafter_and_lookup_change_nothing, sampling_is_keyed, stop_cuts_the_round,
-         prefix_counts, lookup_copies_the_latest, tallies_add_up)
+         ties_are_measured, prefix_counts, lookup_copies_the_latest, tallies_add_up)

@@ -225,6 +225,9 @@ static const struct tally *tally_of(const struct live *x, int which)
 static int report(struct live *x)
 {
     int wrong = differs(x);
+    int64_t ties = 0;
+    for (int i = DRAFTER; i < PHASES; i++)
+        ties += x->phase[i].ties;
     struct report r = {.mode = x->o->plain ? "plain" : "live",
                        .made_of = buf_text(&x->made_of),
                        .drafter = tally_of(x, DRAFTER),
@@ -232,6 +235,7 @@ static int report(struct live *x)
                        .lookup = tally_of(x, LOOKUP),
                        .plain = tally_of(x, PLAIN),
                        .identical = wrong == 0,
+                       .ties = ties,
                        .lanes = x->lanes.n};
 
     TRY(write_files(x));

@@ -36,6 +36,7 @@ struct phase {
     struct decoded *out; /* [count], owned */
     struct tally tally;
     int64_t wrong_prompt, wrong_token; /* the first difference; prompt -1: none */
+    int64_t ties; /* sequences that part from `want` at a tie (tie.h); no difference */
 };
 
 /* phase_run decodes; results are the same for any number of lanes. */

@@ -77,6 +77,8 @@ void report_json(struct buf *to, const struct report *r)
     json_add_real(&o, "distinct_4", tally_distinct(t));
     if (r->drafter && r->plain)
         json_add_bool(&o, "identical", r->identical);
+    if (r->ties > 0)
+        json_add_int(&o, "ties", r->ties);
     json_add_int(&o, "prompts", t->sequences);
     json_add_int(&o, "tokens", t->tokens);
     if (r->drafter)
@@ -146,6 +148,8 @@ void report_table(struct buf *to, const struct report *r)
     if (r->drafter && r->plain)
         buf_adds(to, r->identical ? "; every sequence identical to plain decoding"
                                   : "; NOT identical to plain decoding");
+    if (r->ties > 0)
+        buf_addf(to, " but for ties in %lld", (long long)r->ties);
     if (r->plain)
         buf_addf(to, "; %d sequence%s at once", r->lanes, r->lanes == 1 ? "" : "s");
     buf_addc(to, '\n');

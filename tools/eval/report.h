@@ -16,6 +16,7 @@ struct report {
     const char *made_of; /* digests of inputs and the options that count */
     const struct tally *drafter, *untrained, *lookup, *plain; /* NULL: not run */
     bool identical; /* every sequence equals plain decoding; live only */
+    int64_t ties;   /* sequences that part from it at a tie of the target's scores */
     int lanes;
 };
 
