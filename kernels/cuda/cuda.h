@@ -43,6 +43,7 @@ struct cuda_state {
     struct cuda_fault *fault; /* mapped host memory */
     struct cuda_fault *device_fault;
     char *scratch, *lt_space, *logits; /* pieces of the workspace */
+    int index;                         /* of the GPU */
     int sms;                           /* multiprocessors */
     int capability;                    /* 90, 120 */
     struct lt *lt; /* matrix products: handle and chosen algorithms */

@@ -18,6 +18,13 @@ static int failed(cudaError_t e, int code, const char *what)
     return err_set(code, "%s: %s", what, cudaGetErrorString(e));
 }
 
+/* use makes the GPU current for the calling thread.  A thread's work begins with a copy
+ * or an allocation, so these call it and launches need not. */
+static void use(const struct dev *d)
+{
+    cudaSetDevice(cuda_state(d)->index);
+}
+
 static int open_state(struct dev *d, struct cuda_state *s, int index)
 {
     struct cudaDeviceProp prop;
@@ -27,6 +34,7 @@ static int open_state(struct dev *d, struct cuda_state *s, int index)
         e = cudaGetDeviceProperties(&prop, index);
     if (e != cudaSuccess)
         return failed(e, E_CONFIG, "no such GPU");
+    s->index = index;
     s->sms = prop.multiProcessorCount;
     s->capability = prop.major * 10 + prop.minor;
     if (s->capability < 80)
@@ -82,8 +90,8 @@ static int device_open(struct dev *d, int index)
 
 static void *device_alloc(struct dev *d, size_t bytes)
 {
-    (void)d;
     void *p = NULL;
+    use(d);
     cudaError_t e = cudaMalloc(&p, bytes ? bytes : 1);
     if (e != cudaSuccess) {
         size_t available = 0, total = 0;
@@ -98,13 +106,14 @@ static void *device_alloc(struct dev *d, size_t bytes)
 
 static void device_free(struct dev *d, void *p)
 {
-    (void)d;
+    use(d);
     cudaFree(p);
 }
 
 static int device_put(struct dev *d, void *to, const void *host, size_t bytes)
 {
     cudaStream_t s = (cudaStream_t)cuda_state(d)->stream;
+    use(d);
     cudaError_t e = cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, s);
     if (e == cudaSuccess)
         e = cudaStreamSynchronize(s); // pageable host memory may be reused on return
@@ -114,6 +123,7 @@ static int device_put(struct dev *d, void *to, const void *host, size_t bytes)
 static int device_get(struct dev *d, void *host, const void *from, size_t bytes)
 {
     cudaStream_t s = (cudaStream_t)cuda_state(d)->stream;
+    use(d);
     cudaError_t e = cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, s);
     if (e == cudaSuccess)
         e = cudaStreamSynchronize(s);
@@ -141,6 +151,7 @@ static int fault_error(const struct cuda_fault *f)
 static int device_sync(struct dev *d)
 {
     struct cuda_state *s = cuda_state(d);
+    use(d);
     cudaError_t e = cudaStreamSynchronize((cudaStream_t)s->stream);
     if (e != cudaSuccess)
         return failed(e, E_DEVICE, "GPU");
