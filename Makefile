@@ -132,6 +132,10 @@ pipeline: all
 # The same drafter trained on zeros: what the target's states are worth.
 demo-controls: all $B/bench/zero_aux
 	@scripts/controls.sh $B $(RECIPE)
+# The demo on a GPU beside the CPU's: the same states, curves and tau, bits that repeat.
+gpu-demo: all $B/bench/near_aux
+	@scripts/gpu_demo.sh prepare $B $(RECIPE)
+	@scripts/gpu_demo.sh run $(RECIPE)
 fuzz:
 	@scripts/fuzz.sh $(BUILD) $(or $(FUZZ_TIME),60) $(TEST)
 fuzz-targets: $(FUZZ:%=$B/fuzz/%)
@@ -148,4 +152,4 @@ help:
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all pipeline demo-controls test-faults deps test tests test-mutants bench fuzz fuzz-targets lint format install help
+.PHONY: all pipeline demo-controls gpu-demo test-faults deps test tests test-mutants bench fuzz fuzz-targets lint format install help
