@@ -52,8 +52,7 @@ START_TEST(joins)
         enum crc kind = (enum crc)k;
         uint64_t all = crc_add(kind, 0, p, BYTES);
         for (size_t n = 0; n <= BYTES; n += 7) {
-            uint64_t a = crc_add(kind, 0, p, n),
-                     b = crc_add(kind, 0, p + n, BYTES - n);
+            uint64_t a = crc_add(kind, 0, p, n), b = crc_add(kind, 0, p + n, BYTES - n);
             ck_assert_uint_eq(crc_join(kind, a, b, BYTES - n), all);
             ck_assert_uint_eq(crc_add(kind, a, p + n, BYTES - n), all);
         }
@@ -73,8 +72,8 @@ START_TEST(joins_what_is_long)
         for (int i = 0; i < 39; i++)
             half = crc_join(kind, half, half, 1ull << i);
         uint64_t once = crc_join(kind, a, zeros, 1ull << 40);
-        uint64_t twice = crc_join(kind, crc_join(kind, a, half, 1ull << 39), half,
-                                  1ull << 39);
+        uint64_t twice =
+            crc_join(kind, crc_join(kind, a, half, 1ull << 39), half, 1ull << 39);
         ck_assert_uint_eq(once, twice);
         ck_assert_uint_ne(once, crc_join(kind, a, zeros, (1ull << 40) - 1));
     }

@@ -24,11 +24,20 @@
 #include "place.h"
 #include "scheme.h"
 #include "tool.h"
+#include "transfer.h"
 
 static struct {
     const char *output, *include, *exclude, *part;
     bool verify, dry_run;
-} cfg;
+    const char *endpoint, *region, *ca;
+    bool no_sign, requester_pays, no_checksum;
+    int64_t connections, piece, memory, retries;
+    double stall;
+} cfg = {.connections = 64,
+         .piece = 8 << 20,
+         .memory = 256 << 20,
+         .retries = 10,
+         .stall = 20};
 
 static const struct opt options[] = {
     OPT_HEAD("output"),
@@ -45,6 +54,26 @@ static const struct opt options[] = {
              "not names that match one of these; wins over --include", 0),
     OPT_TEXT(0, "part", &cfg.part, "I/N",
              "only part I (from 0) of N, by a hash of the name", 0),
+    OPT_HEAD("S3"),
+    OPT_TEXT(0, "endpoint", &cfg.endpoint, "URL",
+             "the server of s3:// sources; default: AWS, by region", 0),
+    OPT_TEXT(0, "region", &cfg.region, "NAME",
+             "its region; default: us-east-1, or what the server says", 0),
+    OPT_FLAG(0, "no-sign", &cfg.no_sign, "do not sign requests: public buckets", 0),
+    OPT_FLAG(0, "requester-pays", &cfg.requester_pays,
+             "agree to pay for requests and transfer", 0),
+    OPT_FLAG(0, "no-checksum", &cfg.no_checksum,
+             "do not ask for checksums, for servers that refuse the question", 0),
+    OPT_HEAD("network"),
+    OPT_INT(0, "connections", &cfg.connections, "N", "requests in flight at most", 0),
+    OPT_INT(0, "part-size", &cfg.piece, "BYTES",
+            "larger objects are fetched in parts of this size", 0),
+    OPT_INT(0, "memory", &cfg.memory, "BYTES", "memory to use at most", 0),
+    OPT_INT(0, "retries", &cfg.retries, "N", "attempts after the first, each request",
+            0),
+    OPT_REAL(0, "stall", &cfg.stall, "SECONDS", "silence that ends a request", 0),
+    OPT_TEXT(0, "ca", &cfg.ca, "FILE",
+             "certificates to trust (PEM); default: the system's", 0),
     TOOL_OPTIONS,
     OPT_END,
 };
@@ -67,6 +96,10 @@ struct item {
 struct run {
     struct log *log;
     struct objects list;
+    struct scheme_rules rules;
+    struct source *source;
+    int sources;
+    bool *wanted; // remote objects of the list
     struct manifest manifest;
     struct place place;
     int part, parts;
@@ -159,7 +192,7 @@ static int copy(const struct run *r, struct item *it)
     const struct object *o = it->object;
     int fd = place_create(&r->place, it->number);
     TRY(fd);
-    int rc = o->scheme->get(o, fd, &it->xxh3, it->buffer, BUFFER);
+    int rc = o->source->scheme->get(o, fd, &it->xxh3, it->buffer, BUFFER);
     if (rc == 0 && cfg.verify)
         rc = verify_copy(fd, it);
     if (rc < 0) {
@@ -177,7 +210,7 @@ static int fetch_one(const struct run *r, struct item *it)
     int whole = is_whole(r, it);
     TRY(whole);
     it->outcome = whole ? WHOLE : WANTED;
-    if (whole || cfg.dry_run)
+    if (whole || cfg.dry_run || !o->source->scheme->get)
         return 0;
     TRY(copy(r, it));
     it->outcome = COPIED;
@@ -242,14 +275,14 @@ static int flush(struct run *r)
     return rc;
 }
 
-static int take_copied(struct run *r, const struct item *it)
+static int take_copied(struct run *r, int64_t number, uint64_t sum)
 {
-    const struct object *o = it->object;
+    const struct object *o = &r->list.at[number];
     struct placed what = {.key = o->key,
                           .size = o->size,
                           .mtime_ns = o->mtime_ns,
-                          .xxh3 = it->xxh3,
-                          .number = it->number};
+                          .xxh3 = sum,
+                          .number = number};
     return place_add(&r->place, &what) ? flush(r) : 0;
 }
 
@@ -267,12 +300,16 @@ static int write_item(void *ctx, void *item)
             note_failure(r, it->code, it->why);
         break;
     case WANTED:
+        if (!cfg.dry_run) {
+            r->wanted[it->number] = true;
+            return 0;
+        }
         printf("%lld\t%s\n", (long long)o->size, o->key);
         r->copied++;
         r->bytes += o->size;
         break;
     case COPIED:
-        rc = take_copied(r, it);
+        rc = take_copied(r, it->number, it->xxh3);
         break;
     case WHOLE:
         r->whole++;
@@ -312,25 +349,68 @@ out:
     return rc;
 }
 
+/* ---- remote objects ---- */
+
+static int on_ended(void *ctx, int64_t number, uint64_t sum, int code, const char *why)
+{
+    struct run *r = ctx;
+    if (code < 0) {
+        note_failure(r, code, why);
+        return 0;
+    }
+    return take_copied(r, number, sum);
+}
+
+static int on_tick(void *ctx, const struct transfer_state *state)
+{
+    struct run *r = ctx;
+    log_progress(r->log, r->done_bytes + state->bytes, r->all_bytes, "bytes", NULL);
+    return 0;
+}
+
+static int transfer(struct run *r)
+{
+    int64_t wanted = 0;
+    for (int64_t i = 0; i < r->list.n; i++)
+        wanted += r->wanted[i];
+    if (wanted == 0 || tool_stop)
+        return 0;
+    int threads = (int)tool_common.threads;
+    struct transfer_rules rules = {.threads = threads > 0 ? threads : 1,
+                                   .connections = (int)cfg.connections,
+                                   .retries = (int)cfg.retries,
+                                   .piece = cfg.piece,
+                                   .memory = cfg.memory,
+                                   .http = r->rules.http};
+    struct transfer_user user = {r, on_ended, on_tick};
+    struct transfer_state state;
+    return transfer_run(&r->list, r->wanted, &r->place, &rules, &user, &state);
+}
+
 /* ---- the run ---- */
 
-static int list_sources(struct run *r, char **source)
+static int list_sources(struct run *r, char **url, int n)
 {
-    for (; *source; source++) {
-        const struct scheme *s;
+    r->source = mem_zero((size_t)n, sizeof *r->source);
+    if (!r->source)
+        return E_MEMORY;
+    for (; *url; url++) {
+        struct source *s = &r->source[r->sources++];
         int64_t first = r->list.n;
-        TRY(scheme_find(&s, *source));
-        TRY(s->apart(*source, cfg.output));
-        TRY(s->list(&r->list, *source));
+        TRY(scheme_open(s, *url, &r->rules));
+        if (s->scheme->apart)
+            TRY(s->scheme->apart(*url, cfg.output));
+        TRY(s->scheme->list(s, &r->list));
         for (int64_t i = first; i < r->list.n; i++)
-            r->list.at[i].scheme = s;
+            r->list.at[i].source = s;
     }
     TRY(object_choose(&r->list, cfg.include, cfg.exclude));
     TRY(object_arrange(&r->list));
     object_share(&r->list, r->part, r->parts);
     for (int64_t i = 0; i < r->list.n; i++)
-        r->all_bytes += r->list.at[i].size;
-    return 0;
+        r->all_bytes += r->list.at[i].size > 0 ? r->list.at[i].size : 0;
+    r->wanted = mem_zero((size_t)r->list.n, sizeof *r->wanted);
+    return r->wanted ? 0 : E_MEMORY;
 }
 
 static int load_manifest(struct run *r)
@@ -368,6 +448,8 @@ static int stream_and_save(struct run *r)
 {
     char why[ERR_TEXT_MAX];
     int rc = stream(r);
+    if (rc == 0)
+        rc = transfer(r);
     snprintf(why, sizeof why, "%s", err_text());
     int end = flush(r);
     if (end == 0)
@@ -401,9 +483,22 @@ static int fetch(struct tool *t)
         return err_set(E_USAGE, "no destination given (-o)");
     if (cfg.part)
         TRY(num_parse_part(cfg.part, &r.part, &r.parts));
-    int rc = list_sources(&r, t->input);
+    r.rules =
+        (struct scheme_rules){.http = {(int)cfg.connections, 10, cfg.stall, cfg.ca},
+                              .retries = (int)cfg.retries,
+                              .endpoint = cfg.endpoint,
+                              .region = cfg.region,
+                              .no_sign = cfg.no_sign,
+                              .requester_pays = cfg.requester_pays,
+                              .no_checksum = cfg.no_checksum,
+                              .log = r.log};
+    int rc = list_sources(&r, t->input, t->inputs);
     if (rc == 0)
         rc = cfg.dry_run ? show_all(&r) : fetch_all(&r);
+    for (int i = 0; i < r.sources; i++)
+        scheme_close(&r.source[i]);
+    mem_free(r.source);
+    mem_free(r.wanted);
     manifest_drop(&r.manifest);
     object_drop(&r.list);
     return rc;

@@ -18,6 +18,7 @@
 #include "file.h"
 #include "hash.h"
 #include "mem.h"
+#include "scheme.h"
 #include "tool.h"
 
 /* ---- names ---- */
@@ -113,7 +114,7 @@ static int add_file(struct objects *out, const char *key, const char *path,
 static int add_refused(struct objects *out, const char *key, const char *path, int code)
 {
     struct object *o = object_add(out, key, path);
-    return o ? object_refuse(o, code) : E_MEMORY;
+    return o ? object_refuse(out, o, code) : E_MEMORY;
 }
 
 /* Appends "/name" to a path, "name" to an empty key; returns the length before. */
@@ -182,12 +183,12 @@ out:
     return rc;
 }
 
-int local_list(struct objects *out, const char *url)
+int local_list(struct source *s, struct objects *out)
 {
     char *path;
     struct buf at = {0}, key = {0};
     struct stat st;
-    TRY(path_of(&path, url));
+    TRY(path_of(&path, s->url));
     int rc = 0;
     if (stat(path, &st) != 0) {
         rc = err_errno(errno, "cannot read %s", path);

@@ -16,7 +16,7 @@
 /* The functions of struct scheme (scheme.h).  `url` is a path or file:///path with
  * percent escapes. */
 int local_apart(const char *url, const char *dest);
-int local_list(struct objects *out, const char *url);
+int local_list(struct source *s, struct objects *out);
 int local_get(const struct object *o, int fd, uint64_t *xxh3, void *buffer,
               size_t size);
 

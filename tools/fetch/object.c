@@ -12,28 +12,38 @@
 #include "json.h"
 #include "mem.h"
 
+/* The key is mostly the end of where it comes from, and then needs no copy. */
+static const char *key_in(const char *key, const char *from)
+{
+    size_t n = strlen(key), all = strlen(from);
+    return n <= all && strcmp(from + all - n, key) == 0 ? from + all - n : NULL;
+}
+
 struct object *object_add(struct objects *list, const char *key, const char *from)
 {
     struct object *at = mem_room(list->at, list->n, &list->cap, sizeof *at);
     if (!at)
         return NULL;
     list->at = at;
-    struct object *o = &list->at[list->n];
-    *o = (struct object){.key = mem_text(key), .from = mem_text(from)};
-    if (!o->key || !o->from) {
-        mem_free(o->key);
-        mem_free(o->from);
+    const char *own = texts_add(&list->texts, from);
+    const char *name = own ? key_in(key, own) : NULL;
+    if (own && !name)
+        name = texts_add(&list->texts, key);
+    if (!name)
         return NULL;
-    }
-    list->n++;
-    return o;
+    at[list->n] = (struct object){.key = name, .from = own};
+    return &at[list->n++];
 }
 
-int object_refuse(struct object *o, int code)
+const char *object_text(struct objects *list, const char *text)
 {
-    mem_free(o->why);
+    return texts_add(&list->texts, text);
+}
+
+int object_refuse(struct objects *list, struct object *o, int code)
+{
     o->code = code;
-    o->why = mem_text(err_text());
+    o->why = texts_add(&list->texts, err_text());
     return o->why ? 0 : E_MEMORY;
 }
 
@@ -125,16 +135,9 @@ int object_arrange(struct objects *list)
         struct object *o = &list->at[i];
         int rc = o->code < 0 ? 0 : check(list, o);
         if (rc < 0)
-            TRY(object_refuse(o, rc));
+            TRY(object_refuse(list, o, rc));
     }
     return 0;
-}
-
-static void drop_one(struct object *o)
-{
-    mem_free(o->key);
-    mem_free(o->from);
-    mem_free(o->why);
 }
 
 /* Globs, each ended by a NUL. */
@@ -175,8 +178,6 @@ int object_choose(struct objects *list, const char *include, const char *exclude
         struct object *o = &list->at[i];
         if ((!include || globs_match(&in, o->key)) && !globs_match(&out, o->key))
             list->at[kept++] = *o;
-        else
-            drop_one(o);
     }
     list->n = kept;
 out:
@@ -193,16 +194,13 @@ void object_share(struct objects *list, int part, int parts)
         uint64_t hash = hash_bytes(o->key, strlen(o->key));
         if (hash % (uint64_t)parts == (uint64_t)part)
             list->at[kept++] = *o;
-        else
-            drop_one(o);
     }
     list->n = kept;
 }
 
 void object_drop(struct objects *list)
 {
-    for (int64_t i = 0; i < list->n; i++)
-        drop_one(&list->at[i]);
     mem_free(list->at);
+    texts_drop(&list->texts);
     *list = (struct objects){0};
 }

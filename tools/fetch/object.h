@@ -11,26 +11,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct scheme;
+#include "texts.h"
 
+struct source;
+
+/* The texts of an object are owned by its list. */
 struct object {
-    char *key;  /* owned */
-    char *from; /* where its scheme reads it; owned */
-    const struct scheme *scheme;
-    int64_t size, mtime_ns; /* of the source, when it was listed */
+    const char *key;
+    const char *from; /* where its scheme reads it */
+    struct source *source;
+    int64_t size, mtime_ns; /* of the source, when it was listed; size -1: not known */
+    const char *etag;       /* with its quotes; NULL: the source has none */
+    const char *sha256;     /* what it shall be, 64 hex digits; NULL: not known */
+    bool unranged;          /* cannot be read in pieces */
     int code;               /* not 0: refused, an E_ code, and why */
-    char *why;              /* owned */
+    const char *why;
 };
 
 struct objects {
     struct object *at;
     int64_t n, cap;
+    struct texts texts;
 };
 
 /* object_add appends an object with copies of key and from, and returns it, NULL:
- * E_MEMORY.  object_refuse keeps `code` and err_text() as the reason. */
+ * E_MEMORY.  object_refuse keeps `code` and err_text() as the reason; object_text
+ * copies a text for etag or sha256, NULL: E_MEMORY. */
 struct object *object_add(struct objects *list, const char *key, const char *from);
-int object_refuse(struct object *o, int code);
+int object_refuse(struct objects *list, struct object *o, int code);
+const char *object_text(struct objects *list, const char *text);
 
 /* object_check_key: E_FORMAT unless a key stays below the destination and can be
  * written into a manifest: not empty, no part that is empty, "." or "..", no control

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* scheme.c - the table; what has no list function yet is known by name only. */
+/* scheme.c - the table, and calls that a listing makes one after another. */
 #include "scheme.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "err.h"
 #include "local.h"
+#include "s3.h"
+#include "tool.h"
+#include "web.h"
 
 static const struct scheme schemes[] = {
-    {"file", local_apart, local_list, local_get},
-    {"s3", NULL, NULL, NULL},
-    {"https", NULL, NULL, NULL},
-    {"hf", NULL, NULL, NULL},
+    {.name = "file", .apart = local_apart, .list = local_list, .get = local_get},
+    {.name = "s3",
+     .open = s3_open,
+     .close = s3_close,
+     .list = s3_list,
+     .ask = s3_ask,
+     .judge = s3_judge,
+     .head = true},
+    {.name = "https", .list = web_list, .ask = web_ask, .judge = web_judge},
+    {.name = "http", .list = web_list, .ask = web_ask, .judge = web_judge},
+    {.name = "hf"},
 };
 
 /* The length of a leading "name://", 0 when there is none. */
@@ -21,20 +32,56 @@ static size_t scheme_length(const char *source)
     return n > 0 && strncmp(source + n, "://", 3) == 0 ? n : 0;
 }
 
-int scheme_find(const struct scheme **out, const char *source)
+static const struct scheme *find(const char *source)
 {
     size_t n = scheme_length(source);
-    if (n == 0) {
-        *out = &schemes[0];
-        return 0;
-    }
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+    for (size_t i = 0; n > 0 && i < sizeof schemes / sizeof *schemes; i++) {
         const struct scheme *s = &schemes[i];
-        if (s->list && strlen(s->name) == n && memcmp(s->name, source, n) == 0) {
-            *out = s;
-            return 0;
-        }
+        if (s->list && strlen(s->name) == n && memcmp(s->name, source, n) == 0)
+            return s;
     }
-    return err_set(E_USAGE, "%s: this build does not know the scheme %.*s://", source,
-                   (int)n, source);
+    return n > 0 ? NULL : &schemes[0];
+}
+
+int scheme_open(struct source *out, const char *url, const struct scheme_rules *rules)
+{
+    const struct scheme *s = find(url);
+    if (!s)
+        return err_set(E_USAGE, "%s: this build does not know the scheme %.*s://", url,
+                       (int)scheme_length(url), url);
+    *out = (struct source){s, url, rules, NULL};
+    return s->open ? s->open(out) : 0;
+}
+
+void scheme_close(struct source *s)
+{
+    if (s->scheme && s->scheme->close)
+        s->scheme->close(s);
+    *s = (struct source){0};
+}
+
+static int pause_for(double seconds)
+{
+    struct timespec t = {(time_t)seconds,
+                         (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    if (!tool_stop)
+        nanosleep(&t, NULL); // a signal ends it
+    return tool_stop ? err_set(E_AGAIN, "stopped by a signal") : 0;
+}
+
+int scheme_run(struct source *s, struct http *http, struct http_call *c,
+               scheme_ask *ask, void *user)
+{
+    uint64_t random = (uint64_t)time(NULL);
+    for (int tries = 1;; tries++) {
+        enum verdict verdict;
+        http_call_clear(c);
+        TRY(ask(s, user, c));
+        TRY(http_run(http, c));
+        int rc = s->scheme->judge(s, NULL, c, &verdict);
+        if (rc == 0 || verdict == VERDICT_NEVER || tries > s->rules->retries)
+            return rc;
+        if (verdict != VERDICT_NOW || tries > 3)
+            TRY(pause_for(retry_delay(tries, c->head.retry_after, &random)));
+    }
 }

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* s3.c - a bucket's address, its listing, requests for pieces of its objects.
+ *
+ * What is learnt on the way (the bucket's region, how far our clock is off) is kept in
+ * the source and used by the next attempt, of whatever thread. */
+#include "s3.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "buf.h"
+#include "err.h"
+#include "hash.h"
+#include "mem.h"
+#include "s3_list.h"
+#include "url.h"
+
+enum { PAGE_BYTES = 16 << 20, EMPTY_PAGES = 1000 };
+
+struct s3 {
+    char *bucket, *prefix; // the prefix as given
+    bool path_style;
+    pthread_mutex_t lock; // over what is learnt
+    char region[64];
+};
+
+/* ---- addresses ---- */
+
+/* Buckets whose name is a host name of one label work as part of the host. */
+static bool is_label(const char *bucket)
+{
+    size_t n = strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    return n >= 3 && n <= 63 && bucket[n] == 0;
+}
+
+static int check_bucket(const char *url, const char *bucket)
+{
+    static const char fine[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "0123456789-._";
+    size_t n = strspn(bucket, fine);
+    if (n == 0 || n > 255 || bucket[n])
+        return err_set(E_USAGE, "%s: not s3://bucket/prefix", url);
+    return 0;
+}
+
+static int check_rules(const struct scheme_rules *r)
+{
+    struct url u;
+    if (!r->endpoint)
+        return 0;
+    TRY(url_split(&u, r->endpoint));
+    bool http = (u.scheme_n == 4 && strncmp(u.scheme, "http", 4) == 0) ||
+                (u.scheme_n == 5 && strncmp(u.scheme, "https", 5) == 0);
+    if (!http || u.query_n > 0)
+        return err_set(E_USAGE, "option --endpoint: not http(s)://host[:port], but %s",
+                       r->endpoint);
+    return 0;
+}
+
+int s3_open(struct source *s)
+{
+    struct s3 *b = mem_zero(1, sizeof *b);
+    if (!b)
+        return E_MEMORY;
+    s->state = b;
+    pthread_mutex_init(&b->lock, NULL);
+    const char *name = s->url + strlen("s3://");
+    const char *slash = strchr(name, '/');
+    size_t n = slash ? (size_t)(slash - name) : strlen(name);
+    b->bucket = mem_text(name);
+    b->prefix = mem_text(slash ? slash + 1 : "");
+    if (!b->bucket || !b->prefix)
+        return E_MEMORY;
+    b->bucket[n] = 0;
+    TRY(check_bucket(s->url, b->bucket));
+    TRY(check_rules(s->rules));
+    b->path_style = s->rules->endpoint || !is_label(b->bucket);
+    snprintf(b->region, sizeof b->region, "%s",
+             s->rules->region ? s->rules->region : "us-east-1");
+    return 0;
+}
+
+void s3_close(struct source *s)
+{
+    struct s3 *b = s->state;
+    if (!b)
+        return;
+    pthread_mutex_destroy(&b->lock);
+    mem_free(b->bucket);
+    mem_free(b->prefix);
+    mem_free(b);
+}
+
+static void get_region(struct s3 *b, char out[64])
+{
+    pthread_mutex_lock(&b->lock);
+    memcpy(out, b->region, sizeof b->region);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* scheme://host[/base] of a bucket's requests, and "/bucket" in path style. */
+static void add_address(struct buf *url, const struct source *s, const char *region)
+{
+    const struct s3 *b = s->state;
+    if (s->rules->endpoint) {
+        const char *e = s->rules->endpoint;
+        size_t n = strlen(e);
+        buf_add(url, e, n > 0 && e[n - 1] == '/' ? n - 1 : n);
+    } else {
+        buf_addf(url, "https://%s%ss3.%s.amazonaws.com%s",
+                 b->path_style ? "" : b->bucket, b->path_style ? "" : ".", region,
+                 strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
+    }
+    if (b->path_style) {
+        buf_addc(url, '/');
+        buf_adds(url, b->bucket);
+    }
+}
+
+/* ---- requests ---- */
+
+/* What every request of a bucket carries; the last step of making one. */
+static int finish(struct source *s, struct http_call *c)
+{
+    if (s->rules->requester_pays)
+        http_add(&c->lines, "x-amz-request-payer", "requester");
+    return buf_check(&c->url);
+}
+
+int s3_ask(struct source *s, const struct piece *p, struct http_call *c)
+{
+    char range[64], region[64];
+    const struct object *o = p->object;
+    get_region(s->state, region);
+    c->method = p->kind == PIECE_HEAD ? "HEAD" : "GET";
+    add_address(&c->url, s, region);
+    buf_addc(&c->url, '/');
+    url_escape(&c->url, o->from, "/");
+    if (p->kind == PIECE_RANGE) {
+        piece_range(range, p);
+        http_add(&c->lines, "Range", range);
+    } else if (!s->rules->no_checksum) {
+        http_add(&c->lines, "x-amz-checksum-mode", "ENABLED");
+    }
+    if (o->etag)
+        http_add(&c->lines, "If-Match", o->etag);
+    return finish(s, c);
+}
+
+/* The region of a bucket that answered from elsewhere; true when it is news. */
+static bool learn_region(struct s3 *b, const struct http_call *c,
+                         const struct s3_error *e)
+{
+    const char *region = c->head.region[0] ? c->head.region : e->region;
+    int status = c->head.status;
+    if (!region[0] || (status != 301 && status != 307 && status != 400))
+        return false;
+    pthread_mutex_lock(&b->lock);
+    bool news = strcmp(b->region, region) != 0;
+    if (news)
+        snprintf(b->region, sizeof b->region, "%s", region);
+    pthread_mutex_unlock(&b->lock);
+    return news;
+}
+
+int s3_judge(struct source *s, const struct piece *p, const struct http_call *c,
+             enum verdict *verdict)
+{
+    struct s3_error e = {{0}, {0}, {0}};
+    if (c->end == HTTP_WHOLE && c->head.status / 100 != 2)
+        s3_list_error(&e, buf_text(&c->text), c->text.len);
+    int rc = retry_judge(verdict, c, p ? p->object->key : s->url, e.code, e.message);
+    if (rc < 0 && learn_region(s->state, c, &e))
+        *verdict = VERDICT_NOW;
+    return rc;
+}
+
+/* ---- the listing ---- */
+
+struct listing {
+    struct source *source;
+    struct objects *out;
+    const char *prefix; // asked for
+    size_t cut;         // bytes of a key before its name
+    bool exact;         // only the object that is the prefix
+    char *token;        // to go on from; NULL: the beginning
+    uint64_t *seen;     // hashes of tokens and of first keys: none may come again
+    int64_t n_seen, cap_seen;
+    int empty; // pages in a row
+    bool first;
+};
+
+static int ask_page(struct source *s, void *user, struct http_call *c)
+{
+    const struct listing *l = user;
+    char region[64];
+    get_region(s->state, region);
+    c->method = "GET";
+    c->limit = PAGE_BYTES;
+    add_address(&c->url, s, region);
+    buf_adds(&c->url, "/?");
+    if (l->token) {
+        buf_adds(&c->url, "continuation-token=");
+        url_escape(&c->url, l->token, "");
+        buf_addc(&c->url, '&');
+    }
+    buf_adds(&c->url, "encoding-type=url&list-type=2");
+    if (l->exact)
+        buf_adds(&c->url, "&max-keys=1");
+    buf_adds(&c->url, "&prefix=");
+    url_escape(&c->url, l->prefix, "");
+    return finish(s, c);
+}
+
+/* A listing that comes back to where it was would never end. */
+static int see(struct listing *l, const char *what)
+{
+    uint64_t hash = hash_bytes(what, strlen(what));
+    for (int64_t i = 0; i < l->n_seen; i++)
+        if (l->seen[i] == hash)
+            return err_set(E_FORMAT, "%s: the listing goes in a circle",
+                           l->source->url);
+    uint64_t *seen = mem_room(l->seen, l->n_seen, &l->cap_seen, sizeof *seen);
+    if (!seen)
+        return E_MEMORY;
+    l->seen = seen;
+    l->seen[l->n_seen++] = hash;
+    return 0;
+}
+
+static int take_item(void *user, const struct s3_item *item)
+{
+    struct listing *l = user;
+    size_t n = strlen(item->key);
+    if (l->first)
+        TRY(see(l, item->key));
+    l->first = false;
+    if (strncmp(item->key, l->prefix, strlen(l->prefix)) != 0)
+        return err_set(E_FORMAT, "%s: the listing has %s, which was not asked for",
+                       l->source->url, item->key);
+    if (l->exact && strcmp(item->key, l->prefix) != 0)
+        return 0;
+    bool marker = item->size == 0 && n > 0 && item->key[n - 1] == '/';
+    if (marker)
+        return 0;
+    struct object *o = object_add(l->out, item->key + l->cut, item->key);
+    if (!o)
+        return E_MEMORY;
+    o->size = item->size;
+    o->mtime_ns = item->mtime_ns;
+    if (*item->etag && !(o->etag = object_text(l->out, item->etag)))
+        return E_MEMORY;
+    return 0;
+}
+
+static int take_page(struct listing *l, const struct http_call *c, struct s3_page *page)
+{
+    l->first = true;
+    int rc = s3_list_page(page, buf_text(&c->text), c->text.len, take_item, l);
+    if (rc == E_FORMAT)
+        return err_wrap(rc, "%s: cannot read the listing", l->source->url);
+    TRY(rc);
+    l->empty = page->items > 0 ? 0 : l->empty + 1;
+    if (l->empty > EMPTY_PAGES)
+        return err_set(E_FORMAT, "%s: %d empty pages of a listing", l->source->url,
+                       l->empty);
+    mem_free(l->token);
+    l->token = NULL;
+    if (l->exact || !page->more)
+        return 0;
+    TRY(see(l, page->token.p));
+    l->token = mem_text(page->token.p);
+    return l->token ? 1 : E_MEMORY;
+}
+
+static int list_pages(struct listing *l, struct http *http)
+{
+    struct http_call c = {0};
+    struct s3_page page = {0};
+    int rc;
+    do {
+        rc = scheme_run(l->source, http, &c, ask_page, l);
+        if (rc == 0)
+            rc = take_page(l, &c, &page);
+    } while (rc > 0);
+    http_call_drop(&c);
+    buf_drop(&page.token);
+    mem_free(l->token);
+    mem_free(l->seen);
+    return rc;
+}
+
+/* The object that is the prefix itself. */
+static int list_exact(struct source *s, struct objects *out, struct http *http)
+{
+    const struct s3 *b = s->state;
+    const char *slash = strrchr(b->prefix, '/');
+    struct listing l = {.source = s, .out = out, .prefix = b->prefix, .exact = true};
+    l.cut = slash ? (size_t)(slash + 1 - b->prefix) : 0;
+    return list_pages(&l, http);
+}
+
+static int list_folder(struct source *s, struct objects *out, struct http *http)
+{
+    const struct s3 *b = s->state;
+    struct buf prefix = {0};
+    buf_adds(&prefix, b->prefix);
+    if (prefix.len > 0 && prefix.p[prefix.len - 1] != '/')
+        buf_addc(&prefix, '/');
+    TRY(buf_check(&prefix));
+    struct listing l = {
+        .source = s, .out = out, .prefix = buf_text(&prefix), .cut = prefix.len};
+    int rc = list_pages(&l, http);
+    buf_drop(&prefix);
+    return rc;
+}
+
+int s3_list(struct source *s, struct objects *out)
+{
+    const struct s3 *b = s->state;
+    struct http *http;
+    int64_t before = out->n;
+    size_t n = strlen(b->prefix);
+    TRY(http_open(&http, &s->rules->http));
+    int rc = 0;
+    if (n > 0 && b->prefix[n - 1] != '/')
+        rc = list_exact(s, out, http);
+    if (rc == 0)
+        rc = list_folder(s, out, http);
+    http_close(http);
+    if (rc == 0 && out->n == before)
+        rc = err_set(E_MISSING, "%s: there are no objects", s->url);
+    return rc;
+}
