@@ -33,7 +33,7 @@ CFLAGS   = -std=c11 -g -march=x86-64-v3 -ffp-contract=off -Wall -Wextra -Wpedant
            $(if $(filter debug,$(MODE)),-O0,-O3) \
            $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 LDFLAGS  = $(if $(SAN),-fsanitize=$(SAN))
-LDLIBS   = -ljansson -lzstd -lxxhash -lm -pthread
+LDLIBS   = -ljansson -lzstd -llz4 -lxxhash -lm -pthread
 CHECK    = -lcheck -lsubunit -lrt
 # Of the tools only draft-fetch speaks to the network, and only draft-pack opens
 # archives; a test does if it pulls that in.

@@ -45,6 +45,7 @@ look() {
         header jansson.h libjansson-dev
         header xxhash.h libxxhash-dev
         header zstd.h libzstd-dev
+        header lz4frame.h liblz4-dev
         header archive.h libarchive-dev
         header curl/curl.h libcurl4-openssl-dev
         header expat.h libexpat1-dev

@@ -28,7 +28,8 @@ home() {
     case $1 in
     cuda* | cublas* | nv*) echo 'kernels/cuda/|bench/' ;;
     nccl.h) echo 'tools/train/comm_nccl' ;;
-    zstd.h) echo 'lib/|tools/pack/inflow|tests/|bench/' ;;
+    zstd.h) echo 'lib/|tools/pack/(inflow|frame)|tests/|bench/' ;;
+    lz4frame.h) echo 'tools/pack/frame' ;;
     xxhash.h) echo 'lib/hash' ;;
     jansson.h) echo 'lib/json|tests/test_json' ;;
     curl/* | openssl/* | expat.h) echo 'tools/fetch/|tests/' ;;

@@ -382,7 +382,7 @@ START_TEST(damaged_compression)
     buf_adds(&packed, "trailing");
     kit_write(path, packed.p, packed.len);
     kit_fails(read_back(&got, path), E_FORMAT, "cannot decompress behind byte");
-    kit_write_text(path, "ARROW1");
+    kit_write_text(path, "\1\2");
     kit_fails(read_back(&got, path), E_FORMAT, "file: unknown format");
     buf_drop(&text);
     buf_drop(&packed);

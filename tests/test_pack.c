@@ -247,7 +247,8 @@ static void pack(const char *path, const char *dir, const struct way *w,
                      .log = &log};
     log_start(&log, NULL, "", false);
     kit_ok(par_open(&p, w->threads));
-    kit_ok(input_list(&input, (char *const[]){(char *)path, NULL}, NULL));
+    kit_ok(input_list(&input, (char *const[]){(char *)path, NULL},
+                      &(struct input_choice){0}));
     kit_ok(input_hash(&input, p));
     open_side(&f.train_side, &l->train, kit_path("%s/t", dir), w, "train");
     open_side(&f.valid_side, &l->valid, kit_path("%s/v", dir), w, "valid");

@@ -208,6 +208,8 @@ int inflow_cut(struct inflow *in, size_t n, struct buf *out)
 
 void inflow_take(struct inflow *in, size_t n)
 {
+    if (n == 0)
+        return;
     memmove(in->have.p, in->have.p + n, in->have.len - n);
     in->have.len -= n;
     in->have.p[in->have.len] = 0;

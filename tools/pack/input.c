@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dataset.h"
 #include "err.h"
 #include "file.h"
 #include "hash.h"
@@ -28,8 +29,14 @@ static int add(struct input *in, const char *path, const char *name, int64_t siz
         return E_MEMORY;
     in->at = at;
     struct input_file *f = &in->at[in->n++];
-    *f = (struct input_file){mem_text(path), mem_text(name), size, 0};
+    *f = (struct input_file){mem_text(path), mem_text(name), size, 0, 0, 0};
     return f->path && f->name ? 0 : E_MEMORY;
+}
+
+static bool is_wanted(const struct input *in, const char *path)
+{
+    const struct reader *format = in->choice.format;
+    return format ? reader_takes(format, path) : reader_of_name(path) != NULL;
 }
 
 static int walk(struct input *in, const char *dir, size_t root);
@@ -44,15 +51,21 @@ static int visit(struct input *in, const char *path, size_t root)
         return err_set(E_FORMAT, "%s: a link to a folder is not followed", path);
     if (S_ISDIR(st.st_mode))
         return walk(in, path, root);
-    bool known =
-        in->format ? reader_takes(in->format, path) : reader_of_name(path) != NULL;
-    if (S_ISREG(st.st_mode) && known)
+    if (S_ISREG(st.st_mode) && is_wanted(in, path))
         return add(in, path, path + root, st.st_size);
     in->ignored++;
     return 0;
 }
 
-static int walk(struct input *in, const char *dir, size_t root)
+static int visit_name(struct input *in, const char *dir, const char *name, size_t root)
+{
+    char *path = file_path(dir, name);
+    int rc = path ? visit(in, path, root) : E_MEMORY;
+    mem_free(path);
+    return rc;
+}
+
+static int walk_entries(struct input *in, const char *dir, size_t root)
 {
     int rc = 0;
     DIR *d = opendir(dir);
@@ -63,12 +76,8 @@ static int walk(struct input *in, const char *dir, size_t root)
         struct dirent *e = readdir(d);
         if (!e)
             break;
-        if (!file_is_input(e->d_name))
-            continue;
-        char *path = file_path(dir, e->d_name);
-        rc = path ? visit(in, path, root) : E_MEMORY;
-        mem_free(path);
-        TRY_GOTO(rc, rc, out);
+        if (file_is_input(e->d_name))
+            TRY_GOTO(rc, visit_name(in, dir, e->d_name, root), out);
     }
     if (errno)
         rc = err_errno(errno, "cannot list %s", dir);
@@ -77,10 +86,50 @@ out:
     return rc;
 }
 
+/* The files of a saved dataset, in its order. */
+static int add_set(struct input *in, const char *dir, size_t root, char *const *names,
+                   int64_t n)
+{
+    in->sets++;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t before = in->n;
+        TRY(visit_name(in, dir, names[i], root));
+        for (; before < in->n; before++) {
+            in->at[before].set = in->sets;
+            in->at[before].place = i;
+        }
+    }
+    return 0;
+}
+
+static int walk(struct input *in, const char *dir, size_t root)
+{
+    char *split = NULL, **names;
+    int64_t n;
+    int is = dataset_split(&split, dir, in->choice.split, &in->said);
+    if (is > 0) {
+        in->splits++;
+        is = visit_name(in, dir, split, root);
+        mem_free(split);
+        return is;
+    }
+    TRY(is);
+    is = dataset_files(&names, &n, dir);
+    if (is == 0)
+        return walk_entries(in, dir, root);
+    TRY(is);
+    int rc = add_set(in, dir, root, names, n);
+    file_list_free(names, n);
+    return rc;
+}
+
+/* By name, and the files of a saved dataset, which lie in one folder, by their list. */
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct input_file *)a)->name,
-                  ((const struct input_file *)b)->name);
+    const struct input_file *x = a, *y = b;
+    if (x->set && x->set == y->set)
+        return (x->place > y->place) - (x->place < y->place);
+    return strcmp(x->name, y->name);
 }
 
 static int add_folder(struct input *in, const char *dir)
@@ -118,7 +167,7 @@ static int add_pair(struct input *in, const char *path, const char *other, int64
 
 static int add_file(struct input *in, const char *path, int64_t size)
 {
-    char *other = in->format && strcmp(in->format->name, "megatron") != 0
+    char *other = in->choice.format && strcmp(in->choice.format->name, "megatron") != 0
                       ? NULL
                       : megatron_other(path);
     int rc =
@@ -145,12 +194,15 @@ static int add_operand(struct input *in, const char *path)
     return add_file(in, path, st.st_size);
 }
 
-int input_list(struct input *in, char *const *operand, const struct reader *format)
+int input_list(struct input *in, char *const *operand,
+               const struct input_choice *choice)
 {
-    *in = (struct input){.format = format};
+    *in = (struct input){.choice = *choice};
     for (; *operand; operand++)
         TRY(add_operand(in, *operand));
-    return 0;
+    if (choice->split && in->splits == 0)
+        return err_set(E_USAGE, "--split %s: no folder has splits", choice->split);
+    return buf_check(&in->said);
 }
 
 static bool is_stream(const struct input_file *f)
@@ -249,5 +301,6 @@ void input_drop(struct input *in)
         mem_free(in->at[i].name);
     }
     mem_free(in->at);
+    buf_drop(&in->said);
     *in = (struct input){0};
 }

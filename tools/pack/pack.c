@@ -20,7 +20,7 @@
 
 static struct {
     const char *output, *valid_output, *report, *rejects, *target, *how, *part, *format,
-        *dtype, *separator;
+        *dtype, *separator, *split;
     int64_t length, window, seed, block, min_supervised, vocab;
     double valid;
     bool strict, dedup;
@@ -48,6 +48,8 @@ static const struct opt options[] = {
     OPT_TEXT(0, "separator", &cfg.separator, "ID",
              "token that ends a document, where nothing else does; or none",
              OPT_CONTENT),
+    OPT_TEXT(0, "split", &cfg.split, "NAME",
+             "of a DatasetDict; train if not given, or the only one", 0),
     OPT_TEXT('m', "target", &cfg.target, "DIR",
              "the target; only vocab_size of its config.json is read", 0),
     OPT_INT(0, "vocab", &cfg.vocab, "N", "ids lie below N; 0 means not checked",
@@ -213,7 +215,10 @@ static int set_up(struct run *r)
         log_warn(&r->tool->log, "ids are not checked: give -m or --vocab");
     TRY(par_open(&r->par, (int)tool_common.threads));
     TRY(reader_named(&f->format, cfg.format));
-    TRY(input_list(&r->input, r->tool->input, f->format));
+    struct input_choice choice = {f->format, cfg.split};
+    TRY(input_list(&r->input, r->tool->input, &choice));
+    if (r->input.said.len > 0)
+        log_note(&r->tool->log, "%s", buf_text(&r->input.said));
     TRY(input_hash(&r->input, r->par));
     TRY(digest(r));
     opt_record(&r->options, options);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* reader.c - the table.  A named file is known by its content; in a folder the name
- * decides what is data at all, and the content how it is read. */
+/* reader.c - the table.  A named file is known by its content, an empty one by its
+ * name; in a folder the name decides what is data at all, and the content how it is
+ * read. */
 #include "reader.h"
 
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "err.h"
 #include "mem.h"
 #include "npy.h"
+#include "read_arrow.h"
 #include "read_jsonl.h"
 #include "read_megatron.h"
 #include "read_npy.h"
@@ -19,6 +21,27 @@ static const char *const jsonl_endings[] = {".jsonl", NULL};
 static const char *const npy_endings[] = {".npy", NULL};
 static const char *const megatron_endings[] = {".bin", ".idx", NULL};
 static const char *const raw_endings[] = {".bin", ".raw", ".npy", NULL}; // see --format
+static const char *const arrow_endings[] = {".arrow", ".arrows", ".feather", NULL};
+
+static const char *const parquet_endings[] = {".parquet", NULL};
+
+static bool parquet_is(const char *bytes, size_t n)
+{
+    return n >= 4 && memcmp(bytes, "PAR1", 4) == 0;
+}
+
+/* There is no C library for it that is kept well, and pyarrow is at hand where Parquet
+ * is written. */
+static int parquet_open(void **state, struct inflow *in, const struct read_rules *rules)
+{
+    (void)state;
+    (void)rules;
+    return err_set(E_FORMAT,
+                   "%s: Parquet is not read; convert it: python3 -c 'import "
+                   "pyarrow.parquet as p, pyarrow.feather as f; "
+                   "f.write_feather(p.read_table(\"%s\"), \"data.arrow\")'",
+                   in->name, in->path);
+}
 
 static const struct reader readers[] = {
     {.name = "npy",
@@ -47,6 +70,17 @@ static const struct reader readers[] = {
      .is = jsonl_is,
      .block = jsonl_block,
      .parse = jsonl_parse},
+    {.name = "arrow",
+     .endings = arrow_endings,
+     .is = arrow_is,
+     .open = arrow_open,
+     .close = arrow_close,
+     .block = arrow_block,
+     .parse = arrow_parse},
+    {.name = "parquet",
+     .endings = parquet_endings,
+     .is = parquet_is,
+     .open = parquet_open},
 };
 enum { READERS = sizeof readers / sizeof *readers };
 
@@ -107,6 +141,8 @@ const struct reader *reader_of_name(const char *name)
 int reader_of_content(const struct reader **out, struct inflow *in)
 {
     TRY(inflow_more(in, 4096));
+    if (in->have.len == 0 && (*out = reader_of_name(in->name))) // then that is damage
+        return 0;
     for (int i = 0; i < READERS; i++) {
         const struct reader *r = &readers[i];
         if ((r->is && r->is(buf_text(&in->have), in->have.len)) ||
