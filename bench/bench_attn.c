@@ -11,12 +11,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "cuda/cuda.h"
 #include "err.h"
+#include "kit_time.h"
 #include "mem.h"
 #include "num.h"
+#include "op.h"
 #include "par.h"
 #include "rng.h"
 
@@ -45,19 +45,6 @@ struct problem {
 };
 
 static int runs = 15;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static int whole(const void *a, const void *b)
 {
@@ -191,16 +178,15 @@ static double median_ms(const struct problem *p, void (*f)(const struct problem 
 {
     double took[RUNS_MAX];
     for (int i = -2; i < runs; i++) {
-        double begun = now();
+        double begun = kit_now();
         for (int j = 0; j < TOGETHER; j++)
             f(p);
         if (dev_sync(p->d) < 0)
             return NAN;
         if (i >= 0)
-            took[i] = (now() - begun) * 1e3 / TOGETHER;
+            took[i] = (kit_now() - begun) * 1e3 / TOGETHER;
     }
-    qsort(took, (size_t)runs, sizeof took[0], ascending);
-    return took[runs / 2];
+    return kit_median(took, runs);
 }
 
 static void line(const char *name, const char *what, double ms, double flop,
@@ -208,20 +194,6 @@ static void line(const char *name, const char *what, double ms, double flop,
 {
     printf("%-16s %-9s %8.3f ms %6.0f TFLOP/s %5.1f %%\n", name, what, ms,
            1e-9 * flop / ms, 100 * 1e-9 * done / ms / peak);
-}
-
-/* peak_of gives the TFLOP/s of mma.sync. */
-static double peak_of(struct dev *d)
-{
-    double best = 0;
-    for (int i = 0; i < 5; i++) {
-        double begun = now(), flop = cuda_mma_peak(d, 20000);
-        if (dev_sync(d) < 0)
-            return NAN;
-        double rate = 1e-12 * flop / (now() - begun);
-        best = rate > best ? rate : best;
-    }
-    return best;
 }
 
 static int measure(struct dev *d, const struct attn_case *c, double peak)
@@ -243,7 +215,7 @@ out:
 
 static int bench(struct dev *d)
 {
-    double peak = peak_of(d);
+    double peak = 1e-12 * kit_mma_peak(d);
     printf("mma.sync alone: %.0f TFLOP/s; medians of %d\n", peak, runs);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         TRY(measure(d, &cases[i], peak));

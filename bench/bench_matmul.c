@@ -19,6 +19,7 @@
 
 #include "cpu/matmul.h"
 #include "err.h"
+#include "kit_time.h"
 #include "op.h"
 #include "par.h"
 
@@ -120,12 +121,6 @@ static double seconds(const struct product *g, int way, int times)
     return (now() - begun) / times;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* measure gives the median seconds of each way; 0 where there is none. */
 static void measure(const struct product *g, double median[WAYS])
 {
@@ -139,7 +134,7 @@ static void measure(const struct product *g, double median[WAYS])
                 took[way][run < 0 ? 0 : run] = seconds(g, way, times);
     for (int way = 0; way < WAYS; way++) {
         if (has[way])
-            qsort(took[way], RUNS, sizeof took[way][0], ascending);
+            kit_sort(took[way], RUNS);
         median[way] = has[way] ? took[way][RUNS / 2] : 0;
     }
 }

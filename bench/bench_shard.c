@@ -15,6 +15,7 @@
 
 #include "err.h"
 #include "hash.h"
+#include "kit_time.h"
 #include "log.h"
 #include "mem.h"
 #include "shard.h"
@@ -143,12 +144,6 @@ static void pipe_run(void)
     through_pipe(put_run, get_run);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void measure(const char *what, void (*run)(void))
 {
     double took[RUNS];
@@ -157,9 +152,8 @@ static void measure(const char *what, void (*run)(void))
         run();
         took[i] = log_now() - begun;
     }
-    qsort(took, RUNS, sizeof took[0], ascending);
     printf("%-28s %6.2f GB/s\n", what,
-           1e-9 * (double)bench.rows * ROW / took[RUNS / 2]);
+           1e-9 * (double)bench.rows * ROW / kit_median(took, RUNS));
     fflush(stdout);
 }
 

@@ -2,6 +2,7 @@
 /* nocuda.c - what stands for the CUDA backend in a build without CUDA: a refusal. */
 #include "backend.h"
 
+#include "cuda/cuda.h"
 #include "err.h"
 
 static int refuse(struct dev *d, int index)
@@ -12,3 +13,9 @@ static int refuse(struct dev *d, int index)
 }
 
 const struct backend cuda_backend = {.name = "cuda", .open = refuse};
+
+double cuda_mma_peak(struct dev *d, int loops)
+{
+    (void)loops;
+    bug("mma.sync on the %s backend", d->ops->name);
+}

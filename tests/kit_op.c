@@ -478,26 +478,61 @@ double *call_get(struct call *k, const struct call_arg *a)
 
 /* ---- calls ---- */
 
+/* draw makes element i of an argument. */
+static double draw(const struct call *k, const struct call_arg *a, int64_t i,
+                   struct rng *r)
+{
+    if (a->t.type == DT_I32)
+        return whole(k, a->name, i, r);
+    return number(k, recipe_of(k, a), i, 3.4 * rng_real(r) - 1.7);
+}
+
+static bool is_made(const struct call_arg *a)
+{
+    return a->role == '=' || a->role == '*';
+}
+
 /* fill draws an argument's values and keeps them as rounded to its type. */
 static void fill(struct call *k, struct call_arg *a)
 {
     struct rng r = draws(k, a->name);
-    enum recipe recipe = recipe_of(k, a);
     size_t bytes = (size_t)a->count * sizeof(double);
     double *v = mem_alloc(bytes);
     kit_ok(dev_alloc(k->d, &a->t.data, tensor_bytes(&a->t)));
     for (int64_t i = 0; i < a->count; i++)
-        if (a->role == '=' || a->role == '*')
+        if (is_made(a))
             v[i] = a->t.type == DT_I32 ? -77 : (double)NAN;
-        else if (a->t.type == DT_I32)
-            v[i] = whole(k, a->name, i, &r);
         else
-            v[i] = number(k, recipe, i, 3.4 * rng_real(&r) - 1.7);
+            v[i] = draw(k, a, i, &r);
     call_put(k, a, v);
     mem_free(v);
     a->host = call_get(k, a);
     a->want = mem_alloc(bytes);
     memcpy(a->want, a->host, bytes);
+}
+
+/* fill_large draws the first of an argument's values and repeats them. */
+static void fill_large(struct call *k, struct call_arg *a)
+{
+    enum { POOL = 1 << 20 };
+    int64_t n = a->count < POOL ? a->count : POOL;
+    size_t size = dtype_size(a->t.type);
+    kit_ok(dev_alloc(k->d, &a->t.data, tensor_bytes(&a->t)));
+    if (is_made(a))
+        return;
+    struct rng r = draws(k, a->name);
+    double *v = mem_alloc((size_t)n * sizeof *v);
+    void *raw = mem_alloc((size_t)n * size);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = draw(k, a, i, &r);
+    encode(raw, a->t.type, v, n);
+    for (int64_t at = 0; at < a->count; at += n) {
+        int64_t part = a->count - at < n ? a->count - at : n;
+        kit_ok(dev_put(k->d, (char *)a->t.data + (size_t)at * size, raw,
+                       (size_t)part * size));
+    }
+    mem_free(v);
+    mem_free(raw);
 }
 
 bool call_wanted(const struct op_case *c)
@@ -506,7 +541,8 @@ bool call_wanted(const struct op_case *c)
     return !op || strcmp(op, c->op) == 0;
 }
 
-void call_open(struct call *k, struct dev *d, const struct op_case *c)
+static void open_call(struct call *k, struct dev *d, const struct op_case *c,
+                      void (*fill_one)(struct call *, struct call_arg *))
 {
     const char *s = NULL;
     memset(k, 0, sizeof *k);
@@ -523,7 +559,17 @@ void call_open(struct call *k, struct dev *d, const struct op_case *c)
         s = parse_arg(k, s);
     for (int i = 0; i < k->n; i++)
         if (k->arg[i].t.rank)
-            fill(k, &k->arg[i]);
+            fill_one(k, &k->arg[i]);
+}
+
+void call_open(struct call *k, struct dev *d, const struct op_case *c)
+{
+    open_call(k, d, c, fill);
+}
+
+void call_open_large(struct call *k, struct dev *d, const struct op_case *c)
+{
+    open_call(k, d, c, fill_large);
 }
 
 void call_close(struct call *k)

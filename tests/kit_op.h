@@ -39,8 +39,13 @@ bool call_wanted(const struct op_case *c);
 void call_open(struct call *k, struct dev *d, const struct op_case *c);
 void call_close(struct call *k);
 
-/* call_run issues the op and waits; call_find finds an argument, NULL when there is
- * none of that name; call_get reads one back (mem_free it); call_put uploads values. */
+/* call_open_large is for timing alone: numbers repeat after a million, nothing is kept
+ * on the host (no host, no want), what is written is not filled before. */
+void call_open_large(struct call *k, struct dev *d, const struct op_case *c);
+
+/* call_run issues the op and waits, k->run(k) only issues it; call_find finds an
+ * argument, NULL when there is none of that name; call_get reads one back (mem_free
+ * it); call_put uploads values. */
 void call_run(struct call *k);
 struct call_arg *call_find(struct call *k, const char *name);
 double *call_get(struct call *k, const struct call_arg *a);
