@@ -10,6 +10,9 @@
  * before it is written, and element i of dz (byte 2 i) lies on elements at or before i
  * of z. The f32 mode of tests keeps dz in f32 at z's place.
  *
+ * The last chunk is as large as the others and does some rows again: the number of
+ * labelled slots changes with every step, the shapes of the products do not.
+ *
  * Work: 4 R V H operations through cuBLASLt; the softmax reads a chunk twice and writes
  * half of it.  The loss is summed over rows in a fixed order.  Twin: cpu/headloss.c. */
 #include "prim.cuh"
@@ -153,9 +156,9 @@ extern "C" void cuda_head_loss(struct dev *d, struct tensor loss, struct tensor 
     if ((size_t)rows * sizeof(double) > CUDA_SCRATCH_BYTES)
         bug("head_loss: %lld rows exceed the scratch", (long long)rows);
     bool half = h.type == DT_BF16;
-    for (int64_t at = 0; at < rows; at += step) {
-        int64_t n = rows - at < step ? rows - at : step;
-        int64_t shape[] = {n, vocab};
+    const int64_t n = rows < step ? rows : step, shape[] = {n, vocab};
+    for (int64_t begun = 0; begun < rows; begun += n) {
+        int64_t at = begun + n <= rows ? begun : rows - n;
         struct tensor z = tensor_of(space, DT_F32, 2, shape), x = tensor_rows(h, at, n);
         cuda_product(d, z, {w, true, width}, {x, false, width}, vocab, n, width, false);
         auto kernel = half ? softmax_kernel<bf16> : softmax_kernel<float>;

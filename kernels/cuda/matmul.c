@@ -2,11 +2,12 @@
 /* matmul.c - matrix products through cuBLASLt.
  *
  * Row-major y[M,N] = x[M,K] w[N,K]^T is column-major y'[N,M] = op(w) x, so w is the
- * first operand, transposed.  For each shape the heuristic's first algorithm is taken
- * once and kept for the run: nothing is timed at run time, so a run takes the same
- * algorithms every time on the same card and library.  Inputs bf16 or f32 as stored,
- * accumulation f32, without TF32; the sum with y happens in the product's epilogue
- * (beta = 1). */
+ * first operand, transposed.  For each shape the heuristic's first algorithm is taken:
+ * nothing is timed at run time, so a run takes the same algorithms every time on the
+ * same card and library.  Descriptors are kept in a table by the shape's hash; a full
+ * bucket gives a place up, so prompts of any length can come and go.  Inputs bf16 or
+ * f32 as stored, accumulation f32, without TF32; the sum with y happens in the
+ * product's epilogue (beta = 1). */
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
@@ -14,9 +15,10 @@
 #include <string.h>
 
 #include "cuda.h"
+#include "hash.h"
 #include "mem.h"
 
-enum { PLANS = 256 };
+enum { BUCKETS = 128, WAYS = 8 }; // a training step has some 30 shapes
 
 /* A product C[m,n] (column-major) = op(A) op(B) + beta C, and the algorithm for it. */
 struct plan {
@@ -31,8 +33,7 @@ struct plan {
 
 struct lt {
     cublasLtHandle_t handle;
-    struct plan plan[PLANS];
-    int plans;
+    struct plan plan[BUCKETS][WAYS];
 };
 
 int cuda_matmul_open(struct dev *d)
@@ -48,17 +49,26 @@ int cuda_matmul_open(struct dev *d)
     return 0;
 }
 
+static void forget(struct plan *p)
+{
+    if (p->desc)
+        cublasLtMatmulDescDestroy(p->desc);
+    if (p->a)
+        cublasLtMatrixLayoutDestroy(p->a);
+    if (p->b)
+        cublasLtMatrixLayoutDestroy(p->b);
+    if (p->c)
+        cublasLtMatrixLayoutDestroy(p->c);
+    memset(p, 0, sizeof *p);
+}
+
 void cuda_matmul_close(struct dev *d)
 {
     struct lt *lt = cuda_state(d)->lt;
     if (!lt)
         return;
-    for (int i = 0; i < lt->plans; i++) {
-        cublasLtMatmulDescDestroy(lt->plan[i].desc);
-        cublasLtMatrixLayoutDestroy(lt->plan[i].a);
-        cublasLtMatrixLayoutDestroy(lt->plan[i].b);
-        cublasLtMatrixLayoutDestroy(lt->plan[i].c);
-    }
+    for (int i = 0; i < BUCKETS * WAYS; i++)
+        forget(&lt->plan[i / WAYS][i % WAYS]);
     cublasLtDestroy(lt->handle);
     mem_free(lt);
 }
@@ -125,25 +135,28 @@ static int choose(struct lt *lt, struct plan *p)
 /* find returns the plan of a shape, made at its first use. */
 static struct plan *find(struct dev *d, const struct plan *key)
 {
-    struct lt *lt = cuda_state(d)->lt;
-    for (int i = 0; i < lt->plans; i++)
-        if (memcmp(&lt->plan[i], key, offsetof(struct plan, desc)) == 0)
-            return &lt->plan[i];
-    if (lt->plans == PLANS)
-        bug("more than %d shapes of matrix products", PLANS);
-    struct plan *p = &lt->plan[lt->plans];
+    const size_t bytes = offsetof(struct plan, desc);
+    uint64_t hash = hash_bytes(key, bytes);
+    struct plan *bucket = cuda_state(d)->lt->plan[hash % BUCKETS];
+    struct plan *p = &bucket[hash / BUCKETS % WAYS];
+    for (int i = 0; i < WAYS; i++)
+        if (memcmp(&bucket[i], key, bytes) == 0)
+            return &bucket[i];
+    for (int i = 0; i < WAYS && p->m; i++)
+        if (!bucket[i].m)
+            p = &bucket[i];
+    forget(p);
     memcpy(p, key, sizeof *p);
     int rc = describe(p);
     if (!rc)
-        rc = choose(lt, p);
-    if (rc) {
-        dev_fail(d, E_DEVICE, "cuBLASLt: no product %lldx%lldx%lld: %s",
-                 (long long)p->m, (long long)p->n, (long long)p->k,
-                 cublasLtGetStatusString((cublasStatus_t)rc));
-        return NULL;
-    }
-    lt->plans++;
-    return p;
+        rc = choose(cuda_state(d)->lt, p);
+    if (!rc)
+        return p;
+    dev_fail(d, E_DEVICE, "cuBLASLt: no product %lldx%lldx%lld: %s", (long long)p->m,
+             (long long)p->n, (long long)p->k,
+             cublasLtGetStatusString((cublasStatus_t)rc));
+    forget(p);
+    return NULL;
 }
 
 static int alignment(const void *p, int64_t ld, size_t size)
