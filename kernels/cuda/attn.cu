@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
                 mul_nn<D, MT, 16>(o, p, v_smem + k * 2 * D + l.nn);
             }
         }
-        ring_release(bars, n, l.id);
+        ring_release(bars, n);
         w = next;
     }
 

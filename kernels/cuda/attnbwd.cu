@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(C::THREADS, C::CTAS)
                 mul_nn<D, MT, 16>(dq, p, k_smem + part + l.nn);
             }
         }
-        ring_release(bars, n, l.id);
+        ring_release(bars, n);
         w = next;
     }
 

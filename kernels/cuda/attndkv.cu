@@ -6,7 +6,8 @@
  * registers, so two warps share 32 keys: warp a computes p^T = exp(k q^T - lse) and
  * dv += p^T dout, warp b dp^T = v dout^T, ds^T = p^T (dp^T - delta) and dk += ds^T q.
  * p^T goes from a to b through shared memory in the layout of a left operand, a chunk
- * of 32 rows at a time; k, or v, stays in registers.  b has less to compute and copies.
+ * of 32 rows at a time, under a named barrier of the two; k, or v, stays in registers.
+ * b has less to compute and copies.
  *
  * 8 D operations a visible pair and head, bound by mma.sync.  255 registers, none to
  * spare: one warp for all four products was 7 % slower (16 keys a warp), chunks of 16
@@ -94,14 +95,21 @@ static __device__ __forceinline__ void clear(uint32_t (&p)[2][2][4], uint32_t sp
         }
 }
 
+/* The barrier of a pair of warps for chunk c of use n: p is there.  a runs up to a tile
+ * ahead of b, but not past the copy of a tile, which b begins after its first chunk. */
+template <class C> static __device__ __forceinline__ int written(int warp, int n, int c)
+{
+    static_assert(C::CHUNKS == 2 && 3 * C::PAIRS < 16, "named barriers 1 to 15");
+    return 1 + warp % C::PAIRS + (c == 0 ? 0 : C::PAIRS * (1 + n % RING));
+}
+
 /* Warp a: scores of 32 keys and chunk c of the rows to p, rounded, left where b finds
  * it.  rows: the tile's dkv_rows in shared memory. */
 template <class C>
 static __device__ __forceinline__ void share_p(uint32_t (&p)[2][C::CHUNK / 16][4],
                                                float (&s)[2][C::CHUNK / 8][4], int c,
                                                float scale2, uint32_t rows, int key0,
-                                               uint32_t to, uint32_t written,
-                                               const struct lane &l)
+                                               uint32_t to, const struct lane &l)
 {
 #pragma unroll
     for (int h = 0; h < C::CHUNK / 8; h++) {
@@ -122,9 +130,6 @@ static __device__ __forceinline__ void share_p(uint32_t (&p)[2][C::CHUNK / 16][4
 #pragma unroll
         for (int t = 0; t < C::CHUNK / 16; t++)
             st16(to + (m * (C::CHUNK / 16) + t) * 512, p[m][t]);
-    __syncwarp();
-    if (l.id == 0)
-        bar_arrive(written);
 }
 
 /* Warp b: p from a, times dp - delta. */
@@ -171,8 +176,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     const int key0 = item.x + 32 * pair, count = item.z - item.y;
     if (threadIdx.x == 0) {
         ring_init(bars, C::COPIERS, C::WARPS);
-        for (int i = 0; i < RING * C::PAIRS * C::CHUNKS; i++)
-            bar_init(base + offsetof(struct dkv_smem<C>, written) + 8 * i, 1);
     }
     __syncthreads();
     if (role == 1 && count > 0)
@@ -187,17 +190,17 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     }
     float acc[2][D / 8][4]; // a: dv, b: dk
     zero(acc);
-    const uint32_t scored = (role ? Q : 0) + l.nt, summed = (role ? 0 : Q) + l.nn;
+    const uint32_t scored = (role ? Q : 0) + l.nt;
 
 #pragma unroll 1
     for (int n = 0; n < count; n++) {
         ring_wait_full(bars, n);
         const uint32_t s = base + n % RING * (uint32_t)sizeof(dkv_smem<C>::ring[0]);
+        /* Found anew for each tile: kept, it would spill on sm_120. */
+        const uint32_t summed = (role ? 0 : Q) + lane_of<D>(fresh_thread() & 31).nn;
         const uint32_t rows = base + offsetof(struct dkv_smem<C>, rows) +
                               n % RING * (uint32_t)sizeof(struct dkv_rows);
         const uint32_t shared_p = s + 2 * Q + pair * (64 * C::ROWS) + l.id * 16;
-        const uint32_t written = base + offsetof(struct dkv_smem<C>, written) +
-                                 (n % RING * C::PAIRS + pair) * (8 * C::CHUNKS);
         const bool skip =
             sees_none(ld_int4(rows + offsetof(struct dkv_rows, reach)), key0, 32);
 #pragma unroll
@@ -210,19 +213,18 @@ __global__ void __launch_bounds__(C::THREADS, 1)
                 mul_nt<D, 2, CHUNK>(a, fixed, s + scored + part);
                 if (role == 0) {
                     share_p<C>(p, a, c, x.scale2, rows, key0,
-                               shared_p + c * (64 * CHUNK), written + 8 * c, l);
+                               shared_p + c * (64 * CHUNK), l);
+                    pair_arrive(written<C>(warp, n, c));
                 } else {
-                    bar_wait(written + 8 * c, n / RING & 1);
+                    pair_wait(written<C>(warp, n, c));
                     take_ds<C>(p, a, c, rows, shared_p + c * (64 * CHUNK), l);
                 }
                 mul_nn<D, 2, CHUNK>(acc, p, s + summed + part);
-            } else if (role == 0 && l.id == 0) {
-                bar_arrive(written + 8 * c);
             }
             if (c == 0 && role == 1 && n + 1 < count)
                 dkv_copy<C>(x, g, item.w, item.y + n + 1, n + 1);
         }
-        ring_release(bars, n, l.id);
+        ring_release(bars, n);
     }
 
     __syncthreads();

@@ -26,7 +26,6 @@ template <class C> struct dkv_smem {
     } ring[RING];                                    // at last the results' rows
     struct dkv_rows rows[RING];
     uint64_t bars[RING][2];
-    uint64_t written[RING][C::PAIRS][C::CHUNKS]; // a chunk's p is there
 };
 
 static_assert(sizeof(dkv_smem<dkv_shape<128>>) <= ATTN_SMEM_MAX, "sm_120's limit");

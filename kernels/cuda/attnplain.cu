@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(THREADS)
 
 /* A warp a key of a head, after the rows: dk and dv. */
 template <typename T>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 4) // else fewer registers, and spills
     attn_plain_dkv_kernel(const __grid_constant__ struct attn_args x, int kind,
                           int width)
 {

@@ -124,6 +124,18 @@ static __device__ __forceinline__ int fresh_thread()
     return t;
 }
 
+/* ---- named barriers: one warp arrives, another waits for it ---- */
+
+static __device__ __forceinline__ void pair_arrive(int id)
+{
+    asm volatile("barrier.cta.arrive %0, 64;" ::"r"(id) : "memory");
+}
+
+static __device__ __forceinline__ void pair_wait(int id)
+{
+    asm volatile("barrier.cta.sync %0, 64;" ::"r"(id) : "memory");
+}
+
 /* ---- barriers in shared memory ---- */
 
 static __device__ __forceinline__ void bar_init(uint32_t bar, int count)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* norm.cu - RMSNorm and its gradient.
  *
- * Bound by memory: a row is read once into registers (up to 8,192 elements by 256
- * threads of 32), reduced, and written once.  The gradient of w needs a sum over all
- * rows: each block walks a fixed run of rows and keeps its columns' partial sums in
- * registers, then a second kernel adds the partials in order: no atomics, the same bits
- * every time. Forward moves 2 T H elements, backward 3 T H plus the partials.  Twin:
- * cpu/norm.c. */
+ * Bound by memory: forward moves 2 T H elements, backward 3 T H plus the partials.  The
+ * gradient of w needs a sum over all rows: each block walks a fixed run of rows, a
+ * thread owns the same columns of each and keeps their sums in registers, then a second
+ * kernel adds the blocks' partials in order: no atomics, the same bits every time.
+ * Backward reads a row once, both sums over it (of squares, and of dy w x) cross the
+ * block together.  Twin: cpu/norm.c. */
 #include "prim.cuh"
 
 enum {
     THREADS = 256,
-    PARTS = 264 /* blocks of the backward: two for each of 132 multiprocessors */
+    OWN = 4,    // runs of N columns that a thread of a wide row owns in backward
+    PARTS = 528 // blocks of the backward: four for each of 132 multiprocessors
 };
 
 template <typename T, typename W, int N>
@@ -56,50 +57,60 @@ extern "C" void cuda_rmsnorm(struct dev *d, struct tensor y, struct tensor x,
     cuda_launched(d, "rmsnorm");
 }
 
+/* Threads of a block in backward, at most. */
+static constexpr int bwd_threads(int runs)
+{
+    return runs == 1 ? 1024 : 512;
+}
+
 /* Block b owns rows [b * run, (b + 1) * run) and partial[b, :] = sum of dy n over them.
- */
-template <typename T, typename W, int N>
-__global__ void __launch_bounds__(THREADS)
+ * C runs of N columns a thread. */
+template <typename T, typename W, int N, int C>
+__global__ void __launch_bounds__(bwd_threads(C))
     rmsnorm_bwd_kernel(T *dx, float *__restrict__ partial, const T *dy,
                        const T *__restrict__ x, const W *__restrict__ w, int64_t rows,
                        int run, int h, float eps)
 {
-    __shared__ float space_smem[32];
-    float *mine = partial + (int64_t)blockIdx.x * h;
-    for (int c = threadIdx.x; c < h; c += THREADS)
-        mine[c] = 0.0f;
-    __syncthreads();
-    int64_t end = min(rows, (int64_t)(blockIdx.x + 1) * run);
-    for (int64_t t = (int64_t)blockIdx.x * run; t < end; t++) {
-        int64_t at = t * h;
-        float square = 0.0f, dot = 0.0f;
-        for (int c = threadIdx.x * N; c < h; c += THREADS * N) {
-            float v[N], g[N], k[N];
-            load<T, N>(v, x + at + c);
-            load<T, N>(g, dy + at + c);
-            load<W, N>(k, w + c);
+    __shared__ float2 space_smem[32];
+    const int64_t begin = (int64_t)blockIdx.x * run, end = min(rows, begin + run);
+    const int first = threadIdx.x * N, stride = blockDim.x * N;
+    float sum[C][N] = {};
+    for (int64_t at = begin * h; at < end * h; at += h) {
+        float v[C][N], g[C][N], k[N];
+        float2 total = {0.0f, 0.0f}; // of squares; of dy w x
 #pragma unroll
-            for (int i = 0; i < N; i++) {
-                square += v[i] * v[i];
-                dot += g[i] * k[i] * v[i];
-            }
-        }
-        float r = rsqrtf(block_sum(square, space_smem) / (float)h + eps);
-        float mean = block_sum(dot, space_smem) * r / (float)h;
-        for (int c = threadIdx.x * N; c < h; c += THREADS * N) {
-            float v[N], g[N], k[N];
-            load<T, N>(v, x + at + c);
-            load<T, N>(g, dy + at + c);
-            load<W, N>(k, w + c);
+        for (int j = 0; j < C; j++)
+            if (first + j * stride < h) {
+                load<T, N>(v[j], x + at + first + j * stride);
+                load<T, N>(g[j], dy + at + first + j * stride);
+                load<W, N>(k, w + first + j * stride);
 #pragma unroll
-            for (int i = 0; i < N; i++) {
-                float n = v[i] * r;
-                mine[c + i] += g[i] * n;
-                v[i] = r * (g[i] * k[i] - n * mean);
+                for (int i = 0; i < N; i++) {
+                    total.x += v[j][i] * v[j][i];
+                    total.y += g[j][i] * k[i] * v[j][i];
+                }
             }
-            store<T, N>(dx + at + c, v);
-        }
+        total = block_sum2(total, space_smem);
+        const float r = rsqrtf(total.x / (float)h + eps);
+        const float mean = total.y * r / (float)h;
+#pragma unroll
+        for (int j = 0; j < C; j++)
+            if (first + j * stride < h) {
+                load<W, N>(k, w + first + j * stride);
+#pragma unroll
+                for (int i = 0; i < N; i++) {
+                    float n = v[j][i] * r;
+                    sum[j][i] += g[j][i] * n;
+                    v[j][i] = r * (g[j][i] * k[i] - n * mean);
+                }
+                store<T, N>(dx + at + first + j * stride, v[j]);
+            }
     }
+#pragma unroll
+    for (int j = 0; j < C; j++)
+        if (first + j * stride < h)
+            store<float, N>(partial + (int64_t)blockIdx.x * h + first + j * stride,
+                            sum[j]);
 }
 
 extern "C" void cuda_rmsnorm_bwd(struct dev *d, struct tensor dx, struct tensor dw,
@@ -117,10 +128,17 @@ extern "C" void cuda_rmsnorm_bwd(struct dev *d, struct tensor dx, struct tensor 
     cudaStream_t s = stream_of(d);
     bool fast =
         wide(dx.data, h) && wide(dy.data, h) && wide(x.data, h) && wide(w.data, h);
+    int64_t threads = ((fast ? h / 8 : h) + 31) / 32 * 32;
+    bool one = threads <= bwd_threads(1);
+    if (threads > OWN * bwd_threads(OWN))
+        bug("rmsnorm_bwd: rows of %lld", (long long)h);
+    threads = one ? threads : bwd_threads(OWN);
     BY_TYPE(x, T, BY_TYPE(w, W, {
-                auto kernel =
-                    fast ? rmsnorm_bwd_kernel<T, W, 8> : rmsnorm_bwd_kernel<T, W, 1>;
-                kernel<<<(unsigned)parts, THREADS, 0, s>>>(
+                auto kernel = fast  ? one ? rmsnorm_bwd_kernel<T, W, 8, 1>
+                                          : rmsnorm_bwd_kernel<T, W, 8, OWN>
+                               : one ? rmsnorm_bwd_kernel<T, W, 1, 1>
+                                    : rmsnorm_bwd_kernel<T, W, 1, OWN>;
+                kernel<<<(unsigned)parts, (unsigned)threads, 0, s>>>(
                     (T *)dx.data, partial, (const T *)dy.data, (const T *)x.data,
                     (const W *)w.data, rows, run, (int)h, eps);
             }));

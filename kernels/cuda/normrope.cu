@@ -14,8 +14,8 @@
 enum {
     THREADS = 256,
     WARPS = THREADS / 32,
-    PAIRS = 4, /* pairs a lane: D up to 256 */
-    HALF_MAX = 32 * PAIRS,
+    PAIRS = OP_HEAD_MAX / 64, /* pairs a lane */
+    HALF_MAX = OP_HEAD_MAX / 2,
     PARTS = 264
 };
 
@@ -65,19 +65,11 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-static void check_width(int64_t width)
-{
-    if (width % 2 || width > 2 * HALF_MAX)
-        bug("norm_rope: head width %lld, even and at most %d are supported",
-            (long long)width, 2 * HALF_MAX);
-}
-
 extern "C" void cuda_norm_rope(struct dev *d, struct tensor y, struct tensor x,
                                struct tensor w, struct tensor pos, struct tensor freq,
                                float eps)
 {
     int64_t rows = x.dim[0];
-    check_width(x.dim[2]);
     if (rows == 0)
         return;
     BY_TYPE(x, T, {
@@ -182,7 +174,6 @@ extern "C" void cuda_norm_rope_bwd(struct dev *d, struct tensor dx, struct tenso
                                    struct tensor pos, struct tensor freq, float eps)
 {
     int64_t rows = x.dim[0], width = x.dim[2];
-    check_width(width);
     if (rows == 0)
         return;
     int run = (int)((rows + PARTS - 1) / PARTS);

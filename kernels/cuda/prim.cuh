@@ -106,6 +106,22 @@ static __device__ __forceinline__ float block_sum(float x, float *space_smem)
     return x;
 }
 
+/* block_sum2 sums two numbers at once, with one barrier before the result and one
+ * after; space_smem holds 32. */
+static __device__ __forceinline__ float2 block_sum2(float2 x, float2 *space_smem)
+{
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5,
+        warps = (blockDim.x + 31) >> 5;
+    x = make_float2(warp_sum(x.x), warp_sum(x.y));
+    if (lane == 0)
+        space_smem[warp] = x;
+    __syncthreads();
+    x = lane < warps ? space_smem[lane] : make_float2(0.0f, 0.0f);
+    x = make_float2(warp_sum(x.x), warp_sum(x.y));
+    __syncthreads();
+    return x;
+}
+
 /* note_fault keeps the first thing a kernel finds wrong. */
 static __device__ __forceinline__ void note_fault(struct cuda_fault *f, int kind,
                                                   long long position, int value,
