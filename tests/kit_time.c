@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* kit_time.c - see kit_time.h. */
 #include "kit_time.h"
 
 #include <math.h>
