@@ -89,6 +89,7 @@ $B/tests/test_grad%: $B/f64/tests/test_grad%.c.o $B/kit.a $B/f64.a $B/lib.a
 	$(link)
 $B/tests/%: $B/tests/%.c.o $B/kit.a $B/parts.a $B/lib.a
 	$(link)
+$B/bench/fastd: LDLIBS += -lssl
 $B/bench/%: $B/bench/%.c.o $B/kit.a $B/parts.a $B/lib.a
 	$(link)
 $B/fuzz/%: LDFLAGS += $(if $(filter %seeds,$@),,-fsanitize=fuzzer)
@@ -121,6 +122,10 @@ test-mutants: tests
 	@$(mutants)
 bench: all $(BENCH:%=$B/bench/%)
 	@scripts/bench.sh $B $(TEST)
+# draft-fetch beside other S3 clients, on the fast server of bench/fastd.c.
+bench-fetch: all $B/bench/fastd
+	@scripts/deps.sh rivals
+	@bench/bench_fetch.py $B $(ARGS)
 # Every durable step of every stage fails once; a sample of it is part of `make test`.
 $B/faults.so: tests/faults.c Makefile
 	$(call Q,CC)mkdir -p $(@D); $(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $<
@@ -152,4 +157,4 @@ help:
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all pipeline demo-controls gpu-demo test-faults deps test tests test-mutants bench fuzz fuzz-targets lint format install help
+.PHONY: all pipeline demo-controls gpu-demo test-faults deps test tests test-mutants bench bench-fetch fuzz fuzz-targets lint format install help

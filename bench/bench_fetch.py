@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""bench_fetch.py - draft-fetch beside other S3 clients, all against one server.
+
+    bench/bench_fetch.py BUILD [--sets small,mid,big] [--schemes http,https]
+        [--to tmpfs,disk] [--tools a,b] [--repeat 3] [--disk FOLDER]
+
+`make bench-fetch` runs it.  fastd, pinned to the first core, serves 20,000 x 16 KiB
+(small), 2,000 x 1 MiB (mid) and 4 x 1 GiB (big); each client, pinned to the second core,
+brings a whole bucket to an empty folder.  Columns, medians of the repeats:
+
+    wall    seconds of the client
+    user, sys, cpu    its processor seconds (getrusage of the child)
+    busy    share of the wall time in which the server's core worked: up to 67 %, the
+            server could have served 1.5 times as fast, so wall time counts; above, or on
+            a machine that does other work too (# load), the processor seconds decide
+    sync    seconds of one syncfs behind it: what durability still costs.  draft-fetch
+            has paid already; its second row is the same run with fsync and syncfs turned
+            off by a preloaded library
+
+The first repeat's files are compared with draft-fetch's, name by name and byte by byte.
+Clients that scripts/deps.sh rivals has not installed are skipped by name.
+"""
+import argparse
+import ctypes
+import filecmp
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SETS = {"small": (20000, 16 << 10), "mid": (2000, 1 << 20), "big": (4, 1 << 30)}
+LIMIT = 600  # seconds a client may take
+
+NO_SYNC = """
+int fsync(int fd) { (void)fd; return 0; }
+int fdatasync(int fd) { (void)fd; return 0; }
+int syncfs(int fd) { (void)fd; return 0; }
+"""
+
+
+def pin(cores):
+    return lambda: os.sched_setaffinity(0, cores)
+
+
+def cpu_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        field = f.read().rpartition(")")[2].split()
+    return (int(field[11]) + int(field[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Bench:
+    def __init__(self, opt, work):
+        self.opt, self.work = opt, work
+        self.cores = sorted(os.sched_getaffinity(0))[:2]
+        if len(self.cores) < 2:
+            sys.exit("bench_fetch: needs two cores")
+        rivals = os.path.join(HERE, "..", "build", "rivals", "bin")
+        self.fetch = os.path.join(opt.build, "bin", "draft-fetch")
+        self.bin = {n: os.path.join(rivals, n) for n in ("s5cmd", "rclone", "python3")}
+        self.cert = os.path.join(work, "cert.pem")
+        self.no_sync = os.path.join(work, "nosync.so")
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "9",
+             "-keyout", self.cert + ".key", "-out", self.cert, "-subj", "/CN=localhost",
+             "-addext", "subjectAltName=DNS:localhost"],
+            check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", self.no_sync, "-"],
+                       input=NO_SYNC.encode(), check=True)
+
+    def serve(self, scheme):
+        tls = ["--tls", self.cert, self.cert + ".key"] if scheme == "https" else []
+        sets = [f"{n}={c}x{b}" for n, (c, b) in SETS.items()]
+        server = subprocess.Popen(
+            [os.path.join(self.opt.build, "bench", "fastd"), *tls, *sets],
+            stdout=subprocess.PIPE, preexec_fn=pin(self.cores[:1]))
+        port = server.stdout.readline().decode().strip()
+        return server, f"{scheme}://localhost:{port}"
+
+    def commands(self, url, name, dest, scheme):
+        """The clients, each as its manual says a bucket is brought to a folder."""
+        tls = scheme == "https"
+        fetch = [self.fetch, "-q", f"s3://{name}/", "-o", dest, "--endpoint", url,
+                 "--no-sign"] + (["--ca", self.cert] if tls else [])
+        library = [self.bin["python3"], os.path.join(HERE, "rivals.py")]
+        tail = [url, name, dest] + ([self.cert] if tls else [])
+        return {
+            "draft-fetch": fetch,
+            "draft-fetch, no sync": fetch,
+            "s5cmd": [self.bin["s5cmd"], "--log", "error", "--no-sign-request",
+                      "--endpoint-url", url, "cp", f"s3://{name}/*", dest + "/"],
+            "rclone": [self.bin["rclone"], "copy", f":s3:{name}", dest, "-q",
+                       "--config", "/dev/null", "--s3-provider", "Other",
+                       "--s3-endpoint", url, "--s3-list-version", "2",
+                       "--s3-no-check-bucket", "--use-server-modtime", "--fast-list",
+                       "--transfers", "32"] + (["--ca-cert", self.cert] if tls else []),
+            "awscrt": library + ["crt"] + tail,
+            "obstore": library + ["obstore"] + tail,
+        }
+
+    def run(self, tool, command, server, dest):
+        """One run: wall, user, sys, the server's seconds, and a syncfs behind it."""
+        shutil.rmtree(dest, ignore_errors=True)
+        os.makedirs(dest)
+        self.sync(dest)
+        env = dict(os.environ, AWS_CA_BUNDLE=self.cert, SSL_CERT_FILE=self.cert,
+                   AWS_REGION="us-east-1", AWS_EC2_METADATA_DISABLED="true")
+        if tool.endswith("no sync"):
+            env["LD_PRELOAD"] = self.no_sync
+        begun, server_begun = time.monotonic(), cpu_of(server.pid)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(command, env=env, timeout=LIMIT, capture_output=True,
+                              preexec_fn=pin(self.cores[1:]))
+        wall, after = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+        served = cpu_of(server.pid) - server_begun
+        if done.returncode:
+            raise RuntimeError(f"exit {done.returncode}: "
+                               + (done.stderr or done.stdout).decode()[-300:].strip())
+        return (wall, after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime,
+                served, self.sync(dest))
+
+    @staticmethod
+    def sync(folder):
+        fd, begun = os.open(folder, os.O_RDONLY), time.monotonic()
+        ctypes.CDLL(None).syncfs(fd)
+        os.close(fd)
+        return time.monotonic() - begun
+
+    def check(self, dest, name, like):
+        """Every object is there, whole, and as the first client has it."""
+        count, size = SETS[name]
+        names = [f"{i:06d}.bin" for i in range(count)]
+        for n in names:
+            if os.path.getsize(os.path.join(dest, n)) != size:
+                raise RuntimeError(f"{n} is not of {size} bytes")
+        if like:
+            _, differ, wrong = filecmp.cmpfiles(dest, like, names, shallow=False)
+            if differ or wrong:
+                raise RuntimeError(f"{(differ + wrong)[0]} differs from draft-fetch's")
+
+    def case(self, scheme, name, place, folder):
+        count, size = SETS[name]
+        print(f"\n{count} x {size >> 10} KiB, {scheme}, to {place}"
+              f"   # load {os.getloadavg()[0]:.1f}")
+        print(f"{'client':22}{'wall':>8}{'user':>8}{'sys':>8}{'cpu':>8}{'busy':>7}"
+              f"{'sync':>8}", flush=True)
+        server, url = self.serve(scheme)
+        like = None
+        try:
+            for tool, command in self.commands(url, name, "DEST", scheme).items():
+                if self.opt.tools and tool.split(",")[0] not in self.opt.tools.split(","):
+                    continue
+                if not os.path.exists(command[0]):
+                    print(f"{tool:22}skipped: scripts/deps.sh rivals installs it")
+                    continue
+                dest = os.path.join(folder, "fetch" if "fetch" in tool else "other")
+                at = [a.replace("DEST", dest) for a in command]
+                try:
+                    runs = []
+                    for i in range(self.opt.repeat):
+                        runs.append(self.run(tool, at, server, dest))
+                        if i == 0:
+                            self.check(dest, name, like)
+                    wall, user, system, served, sync = map(statistics.median, zip(*runs))
+                    print(f"{tool:22}{wall:8.2f}{user:8.2f}{system:8.2f}"
+                          f"{user + system:8.2f}{100 * served / wall:6.0f}%{sync:8.2f}",
+                          flush=True)
+                    if "fetch" in tool:
+                        like = dest
+                except (RuntimeError, OSError, subprocess.TimeoutExpired) as e:
+                    print(f"{tool:22}failed: {e}", flush=True)
+        finally:
+            server.kill()
+            server.wait()
+            shutil.rmtree(os.path.join(folder, "fetch"), ignore_errors=True)
+            shutil.rmtree(os.path.join(folder, "other"), ignore_errors=True)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("build")
+    p.add_argument("--sets", default=",".join(SETS))
+    p.add_argument("--schemes", default="http,https")
+    p.add_argument("--to", default="tmpfs,disk")
+    p.add_argument("--tools")
+    p.add_argument("--repeat", type=int, default=3)
+    p.add_argument("--disk", default="build", help="a folder on the disk")
+    opt = p.parse_args()
+    places = {"tmpfs": "/dev/shm", "disk": opt.disk}
+    with tempfile.TemporaryDirectory() as work:
+        bench = Bench(opt, work)
+        for scheme in opt.schemes.split(","):
+            for name in opt.sets.split(","):
+                for place in opt.to.split(","):
+                    with tempfile.TemporaryDirectory(dir=places[place]) as folder:
+                        bench.case(scheme, name, place, folder)
+
+
+if __name__ == "__main__":
+    main()
