@@ -5,6 +5,7 @@
 #   make test          all tests, no GPU needed; TEST=name runs one
 #   make bench         speed                      make fuzz        fuzz targets, FUZZ_TIME=60
 #   make test-faults   every write of every stage fails once       make lint  make format
+#   make test-pack     10,000 random data sets against a model in Python
 #   make install       PREFIX=/usr/local DESTDIR=   make help      these lines
 #
 #   MODE=release|debug  SAN=address,undefined|thread  CUDA=0|1  V=1  CC=gcc|clang
@@ -131,6 +132,11 @@ $B/faults.so: tests/faults.c Makefile
 	$(call Q,CC)mkdir -p $(@D); $(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $<
 test-faults: all $B/faults.so
 	@scripts/faults.sh $B 1
+# Ten thousand random data sets against a model in Python; `make test` tries a hundred.
+.PHONY: test-pack
+test-pack: all
+	@scripts/deps.sh python
+	@build/venv/bin/python tests/pack_model.py $B/bin/draft-pack 0 10000
 RECIPE ?= recipes/demo.env
 pipeline: all
 	@BIN=$B/bin ./pipeline.sh $(RECIPE)

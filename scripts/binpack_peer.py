@@ -1,4 +1,5 @@
 """Lengths on stdin, one a line, through seqpacker in windows; see binpack_peer.sh."""
+
 import sys
 import time
 
@@ -8,8 +9,9 @@ from seqpacker import Packer
 ROW = 8192
 drawn = numpy.array(sys.stdin.read().split(), dtype=numpy.int64)
 full, rest = numpy.divmod(drawn, ROW)  # what is longer than a row is split
-lengths = numpy.concatenate([numpy.append(numpy.full(f, ROW), r) if f else [r]
-                             for f, r in zip(full, rest)])
+lengths = numpy.concatenate(
+    [numpy.append(numpy.full(f, ROW), r) if f else [r] for f, r in zip(full, rest)]
+)
 lengths = lengths[lengths > 0]
 for strategy in "obfd", "bfd", "ffd":
     packer = Packer(capacity=ROW, strategy=strategy)
@@ -22,5 +24,7 @@ for strategy in "obfd", "bfd", "ffd":
                 _, offsets = packer.pack_flat(part[at : at + window])
                 rows += len(offsets) + 1
             best = min(best, time.process_time() - begun)
-        print(f"mean {sys.argv[1]:>5}  window {window:8}  {strategy:5}  "
-              f"density {100 * part.sum() / (rows * ROW):8.4f} %  {len(part) / best / 1e6:7.1f} M/s")
+        print(
+            f"mean {sys.argv[1]:>5}  window {window:8}  {strategy:5}  "
+            f"density {100 * part.sum() / (rows * ROW):8.4f} %  {len(part) / best / 1e6:7.1f} M/s"
+        )

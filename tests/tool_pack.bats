@@ -329,6 +329,12 @@ packed-2-of-3-end.safetensors" ]
     done
 }
 
+@test "random data sets hold what a model in Python promises" {
+    python=$BATS_TEST_DIRNAME/../build/venv/bin/python
+    [ -x "$python" ] || skip "no build/venv (scripts/deps.sh python)"
+    run -0 "$python" "$BATS_TEST_DIRNAME/pack_model.py" "$pack" 0 100
+}
+
 @test "a reader that closes: 74" {
     set +e
     "$pack" in "${o[@]}" 2>err | head -c 10 >/dev/null
