@@ -659,7 +659,7 @@ class Connection(socketserver.StreamRequestHandler):
         return sent, False
 
 
-def main():
+def options():
     p = argparse.ArgumentParser(description="an S3 server that fails on command")
     p.add_argument("--ready", help="file that receives the port")
     p.add_argument("--address", default="127.0.0.1")
@@ -678,13 +678,17 @@ def main():
     p.add_argument("--fault", action="append", default=[], metavar="SPEC")
     p.add_argument("--chaos", type=float, default=0, metavar="RATE")
     p.add_argument("--seed", type=int, default=1)
-    with Server(p.parse_args()) as server:
-        if server.opt.ready:
-            with open(server.opt.ready + ".tmp", "w", encoding="ascii") as f:
+    return p
+
+
+def serve(kind, opt):
+    with kind(opt) as server:
+        if opt.ready:
+            with open(opt.ready + ".tmp", "w", encoding="ascii") as f:
                 f.write(f"{server.server_address[1]}\n")
-            os.rename(server.opt.ready + ".tmp", server.opt.ready)
+            os.rename(opt.ready + ".tmp", opt.ready)
         server.serve_forever()
 
 
 if __name__ == "__main__":
-    main()
+    serve(Server, options().parse_args())

@@ -184,6 +184,8 @@ static CURLcode set_up(struct http *h, struct slot *s)
     SET(CURLOPT_LOW_SPEED_TIME, (long)ceil(h->rules.stall));
     if (h->rules.ca)
         SET(CURLOPT_CAINFO, h->rules.ca);
+    if (h->rules.direct)
+        SET(CURLOPT_NOPROXY, "*");
     SET(CURLOPT_ERRORBUFFER, s->why);
     SET(CURLOPT_HEADERFUNCTION, on_header);
     SET(CURLOPT_HEADERDATA, s);
