@@ -183,8 +183,7 @@ START_TEST(who_was_asked)
 {
     enter();
     kit_fails(find(&plain), E_ACCESS,
-              "no credentials (environment: AWS_ACCESS_KEY_ID is "
-              "not set; web identity: ");
+              "(environment: AWS_ACCESS_KEY_ID is not set; web identity: ");
     static const char *const why[] = {
         "web identity: AWS_WEB_IDENTITY_TOKEN_FILE is not set",
         "profile: there is no profile default",
@@ -542,7 +541,6 @@ END_TEST
 
 START_TEST(signed_call)
 {
-    char access[SIGN_ACCESS];
     struct creds *c;
     struct http_call call = {.method = "GET"};
     enter();
@@ -553,8 +551,7 @@ START_TEST(signed_call)
         .region = "us-east-1", .payload = SIGN_EMPTY, .time = NOW};
     buf_adds(&call.url, "https://examplebucket.s3.amazonaws.com/test.txt");
     http_add(&call.lines, "Range", "bytes=0-9");
-    kit_ok(sign_call(&call, c, &rules, access));
-    ck_assert_str_eq(access, "AKIAIOSFODNN7EXAMPLE");
+    kit_ok(sign_call(&call, c, &rules));
     ck_assert_int_eq(call.lines.n, 4);
     ck_assert(
         memmem(call.lines.text.p, call.lines.text.len,
@@ -563,7 +560,7 @@ START_TEST(signed_call)
                74));
     http_call_clear(&call);
     buf_adds(&call.url, "https://examplebucket.s3.amazonaws.com/?prefix=J&max-keys=2");
-    kit_ok(sign_call(&call, c, &rules, access));
+    kit_ok(sign_call(&call, c, &rules));
     ck_assert(
         memmem(call.lines.text.p, call.lines.text.len,
                "Signature=34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef"
@@ -574,9 +571,8 @@ START_TEST(signed_call)
     kit_ok(creds_open(&c, &none));
     http_call_clear(&call);
     buf_adds(&call.url, "https://examplebucket.s3.amazonaws.com/x");
-    kit_ok(sign_call(&call, c, &rules, access));
+    kit_ok(sign_call(&call, c, &rules));
     ck_assert_int_eq(call.lines.n, 0);
-    ck_assert_str_eq(access, "");
     creds_close(c);
     http_call_drop(&call);
 }

@@ -61,7 +61,8 @@ static int search(struct creds *c, struct keys *out)
                      err_text());
     }
     if (rc == 0)
-        rc = err_set(E_ACCESS, "no credentials (%s)", buf_text(&tried));
+        rc = err_set(E_ACCESS, "no credentials, and --no-sign is not given (%s)",
+                     buf_text(&tried));
     else if (rc < 0)
         err_wrap(rc, "credentials");
     buf_drop(&tried);
@@ -223,6 +224,14 @@ const char *creds_region(const struct creds *c)
     if (!region)
         region = creds_env("AWS_DEFAULT_REGION");
     return region ? region : creds_setting(c, "region");
+}
+
+const char *creds_endpoint(const struct creds *c)
+{
+    const char *at = creds_env("AWS_ENDPOINT_URL_S3");
+    if (!at)
+        at = creds_env("AWS_ENDPOINT_URL");
+    return at ? at : creds_setting(c, "endpoint_url");
 }
 
 /* ---- begin and end ---- */

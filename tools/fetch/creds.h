@@ -51,6 +51,10 @@ void creds_close(struct creds *c); /* waits for a refresh under way; NULL is fin
 const char *creds_setting(const struct creds *c, const char *key);
 const char *creds_region(const struct creds *c);
 
+/* creds_endpoint is the server of S3: by AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or the
+ * profile; NULL: AWS's own. */
+const char *creds_endpoint(const struct creds *c);
+
 /* creds_take gives what signs a request of this time, and the session token that must
  * be sent with it ("": none).  1: sign; 0: send it unsigned; E_ACCESS: nobody has keys,
  * and the message says who was asked; E_REMOTE: whoever has them does not answer.  Any

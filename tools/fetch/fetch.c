@@ -29,7 +29,7 @@
 static struct {
     const char *output, *include, *exclude, *part;
     bool verify, dry_run;
-    const char *endpoint, *region, *ca;
+    const char *endpoint, *region, *profile, *credentials, *ca;
     bool no_sign, requester_pays, no_checksum;
     int64_t connections, piece, memory, retries;
     double stall;
@@ -59,6 +59,10 @@ static const struct opt options[] = {
              "the server of s3:// sources; default: AWS, by region", 0),
     OPT_TEXT(0, "region", &cfg.region, "NAME",
              "its region; default: us-east-1, or what the server says", 0),
+    OPT_TEXT(0, "profile", &cfg.profile, "NAME",
+             "whose keys to use, of AWS's files of profiles", 0),
+    OPT_TEXT(0, "credentials-file", &cfg.credentials, "FILE",
+             "the file of profiles with keys; default: ~/.aws/credentials", 0),
     OPT_FLAG(0, "no-sign", &cfg.no_sign, "do not sign requests: public buckets", 0),
     OPT_FLAG(0, "requester-pays", &cfg.requester_pays,
              "agree to pay for requests and transfer", 0),
@@ -474,6 +478,26 @@ static int show_all(struct run *r)
     return report(r);
 }
 
+/* Where there is something to sign; options go before what the files say. */
+static int open_creds(struct scheme_rules *r, char **url)
+{
+    const struct creds_rules rules = {.no_sign = cfg.no_sign,
+                                      .profile = cfg.profile,
+                                      .credentials = cfg.credentials,
+                                      .region = cfg.region,
+                                      .ca = cfg.ca};
+    while (*url && strncmp(*url, "s3://", 5) != 0)
+        url++;
+    if (!*url)
+        return 0;
+    TRY(creds_open(&r->creds, &rules));
+    if (!r->endpoint)
+        r->endpoint = creds_endpoint(r->creds);
+    if (!r->region)
+        r->region = creds_region(r->creds);
+    return 0;
+}
+
 static int fetch(struct tool *t)
 {
     struct run r = {.log = &t->log, .parts = 1, .manifest = {.journal = -1}};
@@ -488,15 +512,17 @@ static int fetch(struct tool *t)
                               .retries = (int)cfg.retries,
                               .endpoint = cfg.endpoint,
                               .region = cfg.region,
-                              .no_sign = cfg.no_sign,
                               .requester_pays = cfg.requester_pays,
                               .no_checksum = cfg.no_checksum,
                               .log = r.log};
-    int rc = list_sources(&r, t->input, t->inputs);
+    int rc = open_creds(&r.rules, t->input);
+    if (rc == 0)
+        rc = list_sources(&r, t->input, t->inputs);
     if (rc == 0)
         rc = cfg.dry_run ? show_all(&r) : fetch_all(&r);
     for (int i = 0; i < r.sources; i++)
         scheme_close(&r.source[i]);
+    creds_close(r.rules.creds);
     mem_free(r.source);
     mem_free(r.wanted);
     manifest_drop(&r.manifest);

@@ -8,21 +8,24 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "buf.h"
 #include "err.h"
 #include "hash.h"
 #include "mem.h"
 #include "s3_list.h"
+#include "sign.h"
 #include "url.h"
 
-enum { PAGE_BYTES = 16 << 20, EMPTY_PAGES = 1000 };
+enum { PAGE_BYTES = 16 << 20, EMPTY_PAGES = 1000, SKEW = 60 };
 
 struct s3 {
     char *bucket, *prefix; // the prefix as given
     bool path_style;
     pthread_mutex_t lock; // over what is learnt
     char region[64];
+    int64_t clock; // seconds that the server's is ahead of ours
 };
 
 /* ---- addresses ---- */
@@ -53,7 +56,7 @@ static int check_rules(const struct scheme_rules *r)
     bool http = (u.scheme_n == 4 && strncmp(u.scheme, "http", 4) == 0) ||
                 (u.scheme_n == 5 && strncmp(u.scheme, "https", 5) == 0);
     if (!http || u.query_n > 0)
-        return err_set(E_USAGE, "option --endpoint: not http(s)://host[:port], but %s",
+        return err_set(E_USAGE, "the endpoint is not http(s)://host[:port], but %s",
                        r->endpoint);
     return 0;
 }
@@ -92,11 +95,20 @@ void s3_close(struct source *s)
     mem_free(b);
 }
 
-static void get_region(struct s3 *b, char out[64])
+/* What has been learnt so far. */
+struct known {
+    char region[64];
+    int64_t clock;
+};
+
+static struct known get_known(struct s3 *b)
 {
+    struct known k;
     pthread_mutex_lock(&b->lock);
-    memcpy(out, b->region, sizeof b->region);
+    memcpy(k.region, b->region, sizeof k.region);
+    k.clock = b->clock;
     pthread_mutex_unlock(&b->lock);
+    return k;
 }
 
 /* scheme://host[/base] of a bucket's requests, and "/bucket" in path style. */
@@ -121,20 +133,23 @@ static void add_address(struct buf *url, const struct source *s, const char *reg
 /* ---- requests ---- */
 
 /* What every request of a bucket carries; the last step of making one. */
-static int finish(struct source *s, struct http_call *c)
+static int finish(struct source *s, struct http_call *c, const struct known *k)
 {
+    const struct sign_rules rules = {
+        .region = k->region, .payload = SIGN_EMPTY, .time = time(NULL) + k->clock};
     if (s->rules->requester_pays)
         http_add(&c->lines, "x-amz-request-payer", "requester");
-    return buf_check(&c->url);
+    TRY(buf_check(&c->url));
+    return sign_call(c, s->rules->creds, &rules);
 }
 
 int s3_ask(struct source *s, const struct piece *p, struct http_call *c)
 {
-    char range[64], region[64];
+    char range[64];
     const struct object *o = p->object;
-    get_region(s->state, region);
+    const struct known known = get_known(s->state);
     c->method = p->kind == PIECE_HEAD ? "HEAD" : "GET";
-    add_address(&c->url, s, region);
+    add_address(&c->url, s, known.region);
     buf_addc(&c->url, '/');
     url_escape(&c->url, o->from, "/");
     if (p->kind == PIECE_RANGE) {
@@ -145,7 +160,7 @@ int s3_ask(struct source *s, const struct piece *p, struct http_call *c)
     }
     if (o->etag)
         http_add(&c->lines, "If-Match", o->etag);
-    return finish(s, c);
+    return finish(s, c, &known);
 }
 
 /* The region of a bucket that answered from elsewhere; true when it is news. */
@@ -164,6 +179,33 @@ static bool learn_region(struct s3 *b, const struct http_call *c,
     return news;
 }
 
+/* A clock that is too far off for signatures; true when that is news. */
+static bool learn_clock(struct s3 *b, const struct http_call *c,
+                        const struct s3_error *e)
+{
+    int64_t off = c->head.date - (int64_t)time(NULL);
+    bool said = strcmp(e->code, "RequestTimeTooSkewed") == 0 || !e->code[0];
+    if (c->head.status != 403 || !said || c->head.date == 0)
+        return false;
+    pthread_mutex_lock(&b->lock);
+    int64_t more = off - b->clock;
+    bool news = more > SKEW || more < -SKEW;
+    if (news)
+        b->clock = off;
+    pthread_mutex_unlock(&b->lock);
+    return news;
+}
+
+/* Keys that are too old.  The reply to a HEAD has no code. */
+static bool learn_expiry(struct source *s, const struct http_call *c,
+                         const struct s3_error *e)
+{
+    bool said = strcmp(e->code, "ExpiredToken") == 0 ||
+                strcmp(e->code, "TokenRefreshRequired") == 0 || !e->code[0];
+    return said && (c->head.status == 400 || c->head.status == 403) &&
+           sign_spoil(s->rules->creds, c);
+}
+
 int s3_judge(struct source *s, const struct piece *p, const struct http_call *c,
              enum verdict *verdict)
 {
@@ -171,7 +213,9 @@ int s3_judge(struct source *s, const struct piece *p, const struct http_call *c,
     if (c->end == HTTP_WHOLE && c->head.status / 100 != 2)
         s3_list_error(&e, buf_text(&c->text), c->text.len);
     int rc = retry_judge(verdict, c, p ? p->object->key : s->url, e.code, e.message);
-    if (rc < 0 && learn_region(s->state, c, &e))
+    if (rc < 0 && c->end == HTTP_WHOLE &&
+        (learn_region(s->state, c, &e) || learn_clock(s->state, c, &e) ||
+         learn_expiry(s, c, &e)))
         *verdict = VERDICT_NOW;
     return rc;
 }
@@ -194,11 +238,10 @@ struct listing {
 static int ask_page(struct source *s, void *user, struct http_call *c)
 {
     const struct listing *l = user;
-    char region[64];
-    get_region(s->state, region);
+    const struct known known = get_known(s->state);
     c->method = "GET";
     c->limit = PAGE_BYTES;
-    add_address(&c->url, s, region);
+    add_address(&c->url, s, known.region);
     buf_adds(&c->url, "/?");
     if (l->token) {
         buf_adds(&c->url, "continuation-token=");
@@ -210,7 +253,7 @@ static int ask_page(struct source *s, void *user, struct http_call *c)
         buf_adds(&c->url, "&max-keys=1");
     buf_adds(&c->url, "&prefix=");
     url_escape(&c->url, l->prefix, "");
-    return finish(s, c);
+    return finish(s, c, &known);
 }
 
 /* A listing that comes back to where it was would never end. */

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "creds.h"
 #include "http.h"
 #include "log.h"
 #include "object.h"
@@ -22,7 +23,8 @@ struct scheme_rules {
     int retries;          /* of one request */
     const char *endpoint; /* of S3; NULL: by region */
     const char *region;   /* of S3; NULL: us-east-1 or what the server says */
-    bool no_sign, requester_pays, no_checksum;
+    bool requester_pays, no_checksum;
+    struct creds *creds; /* of S3; NULL: there is no such source */
     struct log *log;
 };
 

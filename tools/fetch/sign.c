@@ -134,15 +134,13 @@ static int add_signature(struct http_call *call, struct parts *p,
 }
 
 int sign_call(struct http_call *call, struct creds *creds,
-              const struct sign_rules *rules, char access[SIGN_ACCESS])
+              const struct sign_rules *rules)
 {
     struct sigv4_key key = {0};
     struct parts p = {0};
     struct buf token = {0};
-    access[0] = 0;
     int rc = creds_take(creds, rules->time, rules->region, "s3", &key, &token);
     if (rc > 0) {
-        memcpy(access, key.access, SIGN_ACCESS);
         rc = take_apart(&p, call);
         if (rc == 0)
             rc = add_signature(call, &p, rules, &key, buf_text(&token));
@@ -153,4 +151,21 @@ int sign_call(struct http_call *call, struct creds *creds,
     buf_drop(&token);
     buf_drop(&p.text);
     return rc;
+}
+
+bool sign_spoil(struct creds *creds, const struct http_call *call)
+{
+    static const char mark[] = "Authorization: AWS4-HMAC-SHA256 Credential=";
+    const char *line = buf_text(&call->lines.text);
+    for (int i = 0; i < call->lines.n; i++, line += strlen(line) + 1) {
+        char access[sizeof((struct sigv4_key *)0)->access];
+        size_t m = strlen(mark), n;
+        if (strncmp(line, mark, m) != 0 ||
+            (n = strcspn(line + m, "/")) >= sizeof access)
+            continue;
+        memcpy(access, line + m, n);
+        access[n] = 0;
+        return creds_spoil(creds, access);
+    }
+    return false;
 }

@@ -23,10 +23,12 @@ struct sign_rules {
 
 /* sign_call adds x-amz-date, x-amz-content-sha256, x-amz-security-token where there is
  * one, and Authorization, for S3; nothing when requests are not signed.  It comes last:
- * a call that is sent again is made and signed anew.  `access` (SIGN_ACCESS bytes)
- * receives the access id for creds_spoil, or "". */
-enum { SIGN_ACCESS = 160 };
+ * a call that is sent again is made and signed anew. */
 int sign_call(struct http_call *call, struct creds *creds,
-              const struct sign_rules *rules, char access[SIGN_ACCESS]);
+              const struct sign_rules *rules);
+
+/* sign_spoil tells creds that a server found the keys of this call expired; true when
+ * signing it anew will use others. */
+bool sign_spoil(struct creds *creds, const struct http_call *call);
 
 #endif
