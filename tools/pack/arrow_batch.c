@@ -137,7 +137,8 @@ static int get_items(const struct look *k, int column, struct arrow_list *l)
                        l->count, k->to->rows, c->fixed);
     if (nulls)
         TRY(get(k, column, ITEM_VALID, bits_to_bytes(l->count), &l->item_valid));
-    int64_t need = c->width ? l->count * c->width : bits_to_bytes(l->count);
+    int64_t size = (int64_t)ints_size(c->type);
+    int64_t need = size ? l->count * size : bits_to_bytes(l->count);
     return get(k, column, ITEMS, need, &l->items);
 }
 
@@ -167,7 +168,7 @@ int arrow_batch_open(struct arrow_batch *b, const struct arrow_schema *s,
     b->rows = flat_int(table, BATCH_ROWS, 8, 0);
     if (table->of->bad || b->rows < 0)
         return err_set(E_FORMAT, "the head of a record batch is damaged");
-    for (int c = 0; c < ARROW_COLUMNS; c++) {
+    for (int c = 0; c < FIELDS; c++) {
         struct arrow_list *l = &b->list[c];
         *l = (struct arrow_list){.as = &s->column[c]};
         if (l->as->form == ARROW_ABSENT)
@@ -176,7 +177,7 @@ int arrow_batch_open(struct arrow_batch *b, const struct arrow_schema *s,
         if (rc == 0)
             rc = get_items(&k, c, l);
         if (rc < 0)
-            return err_wrap(rc, "column %s", arrow_column_name(c));
+            return err_wrap(rc, "column %s", fields_name((enum field)c));
     }
     return 0;
 }
@@ -211,12 +212,12 @@ int arrow_batch_row(const struct arrow_batch *b, int column, int64_t row,
     return err_set(E_FORMAT,
                    "column %s: its offsets are %" PRId64 " and %" PRId64 " in %" PRId64
                    " items",
-                   arrow_column_name(column), *first, end, l->count);
+                   fields_name((enum field)column), *first, end, l->count);
 }
 
 void arrow_batch_drop(struct arrow_batch *b)
 {
-    for (int c = 0; c < ARROW_COLUMNS; c++)
+    for (int c = 0; c < FIELDS; c++)
         for (int p = 0; p < ARROW_PARTS; p++)
             buf_drop(&b->room[c][p]);
     *b = (struct arrow_batch){0};

@@ -23,8 +23,8 @@ enum { ARROW_PARTS = 4 }; /* buffers of a list of numbers */
 
 struct arrow_batch {
     int64_t rows;
-    struct arrow_list list[ARROW_COLUMNS];
-    struct buf room[ARROW_COLUMNS][ARROW_PARTS]; /* what was compressed */
+    struct arrow_list list[FIELDS];
+    struct buf room[FIELDS][ARROW_PARTS]; /* what was compressed */
 };
 
 /* arrow_batch_open looks at a RecordBatch table and its body, which must stay where it

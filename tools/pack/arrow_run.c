@@ -12,22 +12,28 @@ static bool is_there(const struct arrow_batch *b, int c)
     return b->list[c].as->form != ARROW_ABSENT;
 }
 
-static int64_t width_of(const struct arrow_list *l)
+/* Of an item in the run. */
+static enum ints_type type_of(const struct arrow_list *l)
 {
-    return l->as->width ? l->as->width : 1;
+    return l->as->type == INTS_NONE ? INTS_U8 : l->as->type;
+}
+
+static int64_t size_of(const struct arrow_list *l)
+{
+    return (int64_t)ints_size(type_of(l));
 }
 
 /* The extents of one row; adds its bytes to *bytes. */
 static int measure_row(const struct arrow_batch *b, int64_t row, struct buf *extents,
                        int64_t *bytes)
 {
-    for (int c = 0; c < ARROW_COLUMNS; c++) {
+    for (int c = 0; c < FIELDS; c++) {
         struct arrow_extent e;
         if (!is_there(b, c))
             continue;
         TRY(arrow_batch_row(b, c, row, &e.first, &e.n));
         buf_add(&extents[c], &e, sizeof e);
-        *bytes += (int64_t)sizeof e.n + (e.n > 0 ? e.n : 0) * width_of(&b->list[c]);
+        *bytes += (int64_t)sizeof e.n + (e.n > 0 ? e.n : 0) * size_of(&b->list[c]);
     }
     return 0;
 }
@@ -37,11 +43,11 @@ static int measure(const struct arrow_batch *b, int64_t row, int64_t want,
 {
     int64_t bytes = 0;
     *rows = 0;
-    for (int c = 0; c < ARROW_COLUMNS; c++)
+    for (int c = 0; c < FIELDS; c++)
         buf_clear(&extents[c]);
     for (; row + *rows < b->rows && (bytes < want || *rows == 0); ++*rows)
         TRY(measure_row(b, row + *rows, extents, &bytes));
-    for (int c = 0; c < ARROW_COLUMNS; c++)
+    for (int c = 0; c < FIELDS; c++)
         TRY(buf_check(&extents[c]));
     return 0;
 }
@@ -82,10 +88,10 @@ static void add_stretch(struct buf *out, const struct arrow_list *l, int64_t fir
 {
     if (nulls)
         add_bits(out, l->item_valid, first, n, 1);
-    else if (l->as->width == 0)
+    else if (l->as->type == INTS_NONE)
         add_bits(out, l->items, first, n, 0);
     else
-        buf_add(out, l->items + first * l->as->width, (size_t)(n * l->as->width));
+        buf_add(out, l->items + first * size_of(l), (size_t)(n * size_of(l)));
 }
 
 /* The items of all rows, or what is null of them; rows that lie in the batch behind one
@@ -109,19 +115,18 @@ static void add_items(struct buf *out, const struct arrow_list *l,
 }
 
 int arrow_run_add(struct buf *out, const struct arrow_batch *b, int64_t row,
-                  int64_t want, struct buf extents[ARROW_COLUMNS], int64_t *rows)
+                  int64_t want, struct buf extents[FIELDS], int64_t *rows)
 {
     struct arrow_run run = {0};
     size_t head = out->len;
     TRY(measure(b, row, want, extents, rows));
     buf_fill(out, 0, sizeof run);
-    for (int c = 0; c < ARROW_COLUMNS; c++) {
+    for (int c = 0; c < FIELDS; c++) {
         const struct arrow_list *l = &b->list[c];
         struct arrow_part *p = &run.part[c];
         if (!is_there(b, c))
             continue;
-        *p = (struct arrow_part){
-            1, width_of(l), l->as->is_signed, l->item_valid != NULL, 0, 0, 0};
+        *p = (struct arrow_part){1, type_of(l), l->item_valid != NULL, 0, 0, 0};
         p->length = align(out, head);
         add_lengths(out, &extents[c], *rows);
         p->items = align(out, head);

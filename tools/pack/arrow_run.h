@@ -12,13 +12,13 @@
 #include "arrow_batch.h"
 
 struct arrow_part {
-    int64_t there, width, is_signed, has_nulls; /* width in bytes, at least 1 */
-    int64_t length, items, nulls;               /* offsets from the head */
+    int64_t there, type, has_nulls; /* type: enum ints_type */
+    int64_t length, items, nulls;   /* offsets from the head */
 };
 
 struct arrow_run {
     int64_t rows, bytes; /* head included */
-    struct arrow_part part[ARROW_COLUMNS];
+    struct arrow_part part[FIELDS];
 };
 
 /* Which items of a column a row has. */
@@ -30,6 +30,6 @@ struct arrow_extent {
  * one row; *rows says how many.  `extents` are buffers to work in.  E_FORMAT: the row
  * behind the *rows that are in order has offsets that are not. */
 int arrow_run_add(struct buf *out, const struct arrow_batch *b, int64_t row,
-                  int64_t want, struct buf extents[ARROW_COLUMNS], int64_t *rows);
+                  int64_t want, struct buf extents[FIELDS], int64_t *rows);
 
 #endif

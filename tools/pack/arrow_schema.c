@@ -3,14 +3,13 @@
 #include "arrow_schema.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "buf.h"
 #include "err.h"
 
 /* Numbers of fields in Schema.fbs. */
 enum { SCHEMA_ENDIANNESS, SCHEMA_FIELDS };
-enum { FIELD_NAME, FIELD_TYPE = 2, FIELD_TYPE_TABLE, FIELD_DICTIONARY, FIELD_CHILDREN };
+enum { A_NAME, A_TYPE = 2, A_TYPE_TABLE, A_DICTIONARY, A_CHILDREN };
 enum { INT_BITS, INT_SIGNED };
 enum { FIXED_SIZE };
 
@@ -53,8 +52,8 @@ static const struct {
 };
 
 enum {
-    DEEPEST = 64,   // columns inside of columns
-    FIELDS = 100000 // a few bytes can describe any number of them
+    DEEPEST = 64,       // columns inside of columns
+    PASSED_MAX = 100000 // a few bytes can describe any number of them
 };
 
 /* What has been passed of the schema. */
@@ -63,24 +62,15 @@ struct walk {
     int64_t nodes, buffers, views, fields;
 };
 
-static const char *const names[ARROW_COLUMNS] = {"input_ids",      "loss_mask",
-                                                 "assistant_mask", "assistant_masks",
-                                                 "labels",         "attention_mask"};
-
-const char *arrow_column_name(int column)
-{
-    return names[column];
-}
-
 static int type_of(const struct flat_table *field)
 {
-    int64_t type = flat_int(field, FIELD_TYPE, 1, 0);
+    int64_t type = flat_int(field, A_TYPE, 1, 0);
     return type > 0 && type < TYPES ? (int)type : 0;
 }
 
 static bool is_dictionary(const struct flat_table *field)
 {
-    return flat_table(field, FIELD_DICTIONARY).at != 0;
+    return flat_table(field, A_DICTIONARY).at != 0;
 }
 
 /* ---- walking ---- */
@@ -89,7 +79,7 @@ static int pass(struct walk *w, const struct flat_table *field, int depth);
 
 static int pass_children(struct walk *w, const struct flat_table *field, int depth)
 {
-    struct flat_vector children = flat_vector(field, FIELD_CHILDREN, 4);
+    struct flat_vector children = flat_vector(field, A_CHILDREN, 4);
     for (int64_t i = 0; i < children.n; i++) {
         struct flat_table child = flat_item(&children, i);
         TRY(pass(w, &child, depth + 1));
@@ -100,7 +90,7 @@ static int pass_children(struct walk *w, const struct flat_table *field, int dep
 /* A union's form, sparse or dense, is a number in its type's table. */
 static int union_buffers(const struct walk *w, const struct flat_table *field)
 {
-    struct flat_table type = flat_table(field, FIELD_TYPE_TABLE);
+    struct flat_table type = flat_table(field, A_TYPE_TABLE);
     bool dense = flat_int(&type, 0, 2, 0) == 1, valid = w->version < 4;
     return 1 + dense + valid;
 }
@@ -108,7 +98,7 @@ static int union_buffers(const struct walk *w, const struct flat_table *field)
 static int pass(struct walk *w, const struct flat_table *field, int depth)
 {
     int type = type_of(field);
-    if (field->of->bad || depth > DEEPEST || ++w->fields > FIELDS)
+    if (field->of->bad || depth > DEEPEST || ++w->fields > PASSED_MAX)
         return err_set(E_FORMAT, "the schema is damaged");
     if (type == 0)
         return err_set(E_FORMAT, "the schema has a type that is not known");
@@ -134,17 +124,21 @@ static int set_items(struct arrow_column *c, const char *name,
                      const struct flat_table *item)
 {
     int type = type_of(item);
-    struct flat_table number = flat_table(item, FIELD_TYPE_TABLE);
+    struct flat_table number = flat_table(item, A_TYPE_TABLE);
     int64_t bits = flat_int(&number, INT_BITS, 4, 0);
     if (is_dictionary(item) || (type != T_INT && type != T_BOOL))
         return odd_type(name, "a list of ", type);
-    c->is_signed = flat_int(&number, INT_SIGNED, 1, 0) != 0;
     if (type == T_BOOL)
         return 0;
-    if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
+    bool is_signed = flat_int(&number, INT_SIGNED, 1, 0) != 0;
+    c->type = bits == 8    ? (is_signed ? INTS_I8 : INTS_U8)
+              : bits == 16 ? (is_signed ? INTS_I16 : INTS_U16)
+              : bits == 32 ? (is_signed ? INTS_I32 : INTS_U32)
+              : bits == 64 ? (is_signed ? INTS_I64 : INTS_U64)
+                           : INTS_NONE;
+    if (c->type == INTS_NONE)
         return err_set(E_FORMAT, "column %s has numbers of %" PRId64 " bits", name,
                        bits);
-    c->width = (int)bits / 8;
     return 0;
 }
 
@@ -152,7 +146,7 @@ static int set_form(struct arrow_column *c, const char *name,
                     const struct flat_table *field)
 {
     int type = type_of(field);
-    struct flat_table list = flat_table(field, FIELD_TYPE_TABLE);
+    struct flat_table list = flat_table(field, A_TYPE_TABLE);
     if (is_dictionary(field))
         return err_set(E_FORMAT, "column %s is dictionary-encoded", name);
     if (type != T_LIST && type != T_LARGE_LIST && type != T_FIXED_LIST)
@@ -171,14 +165,14 @@ static int set_column(struct arrow_schema *s, int column,
                       const struct flat_table *field, const struct walk *before)
 {
     struct arrow_column *c = &s->column[column];
-    const char *name = names[column];
-    struct flat_vector children = flat_vector(field, FIELD_CHILDREN, 4);
+    const char *name = fields_name((enum field)column);
+    struct flat_vector children = flat_vector(field, A_CHILDREN, 4);
     if (c->node >= 0)
         return err_set(E_FORMAT, "column %s is there twice", name);
     c->node = before->nodes;
     c->buffer = before->buffers;
     c->views = before->views;
-    if (type_of(field) == T_NULL && column != ARROW_IDS) // all of it is absent
+    if (type_of(field) == T_NULL && column != FIELD_IDS) // all of it is absent
         return 0;
     TRY(set_form(c, name, field));
     struct flat_table item = children.n == 1 ? flat_item(&children, 0)
@@ -188,20 +182,15 @@ static int set_column(struct arrow_schema *s, int column,
     return set_items(c, name, &item);
 }
 
-static bool is_name(const struct flat_vector *v, const char *name)
-{
-    return v->n == (int64_t)strlen(name) &&
-           memcmp(v->of->at + v->at, name, strlen(name)) == 0;
-}
-
 static int look_at(struct arrow_schema *s, const struct flat_table *field,
                    const struct walk *before)
 {
-    struct flat_vector name = flat_vector(field, FIELD_NAME, 1);
-    for (int c = 0; c < ARROW_COLUMNS; c++)
-        if (is_name(&name, names[c]))
-            return set_column(s, c, field, before);
-    return 0;
+    struct flat_vector v = flat_vector(field, A_NAME, 1);
+    const char *name = (const char *)v.of->at + v.at;
+    enum field f = v.n > 0 ? fields_named(name, (size_t)v.n) : FIELDS;
+    if (f == FIELDS || *name == 't') // "tokens" are often words
+        return 0;
+    return set_column(s, (int)f, field, before);
 }
 
 static int no_ids(const struct flat_vector *fields)
@@ -209,7 +198,7 @@ static int no_ids(const struct flat_vector *fields)
     struct buf list = {0};
     for (int64_t i = 0; i < fields->n && list.len < 200; i++) {
         struct flat_table field = flat_item(fields, i);
-        struct flat_vector name = flat_vector(&field, FIELD_NAME, 1);
+        struct flat_vector name = flat_vector(&field, A_NAME, 1);
         buf_adds(&list, i ? ", " : "");
         if (name.n > 0)
             buf_add(&list, name.of->at + name.at, (size_t)(name.n < 40 ? name.n : 40));
@@ -225,7 +214,7 @@ int arrow_schema_read(struct arrow_schema *s, const struct flat_table *schema,
     struct flat_vector fields = flat_vector(schema, SCHEMA_FIELDS, 4);
     struct walk w = {.version = version};
     *s = (struct arrow_schema){0};
-    for (int c = 0; c < ARROW_COLUMNS; c++)
+    for (int c = 0; c < FIELDS; c++)
         s->column[c].node = -1;
     if (version != 3 && version != 4)
         return err_set(E_FORMAT, "metadata of version %" PRId64 ", not V4 or V5",
@@ -240,5 +229,5 @@ int arrow_schema_read(struct arrow_schema *s, const struct flat_table *schema,
     }
     if (schema->of->bad)
         return err_set(E_FORMAT, "the schema is damaged");
-    return s->column[ARROW_IDS].node < 0 ? no_ids(&fields) : 0;
+    return s->column[FIELD_IDS].node < 0 ? no_ids(&fields) : 0;
 }

@@ -3,26 +3,16 @@
  *
  * A record batch lists the buffers of all columns, those inside of lists too, in the
  * order of the schema.  So all columns are walked through once, and of those that count
- * the first buffer is kept.  Source: arrow.apache.org/docs/format/Columnar.html and
- * format/Schema.fbs of apache/arrow. */
+ * the first buffer is kept; they are those of fields.h.  Source: format/Schema.fbs of
+ * apache/arrow, and arrow.apache.org/docs/format/Columnar.html. */
 #ifndef ARROW_SCHEMA_H
 #define ARROW_SCHEMA_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fields.h"
 #include "flat.h"
-
-/* The columns, the masks in order of preference (read_jsonl.h). */
-enum {
-    ARROW_IDS,
-    ARROW_LOSS_MASK,
-    ARROW_ASSISTANT_MASK,
-    ARROW_ASSISTANT_MASKS,
-    ARROW_LABELS,
-    ARROW_ATTENTION_MASK,
-    ARROW_COLUMNS
-};
 
 enum arrow_form {
     ARROW_ABSENT, /* not there, or nothing but nulls */
@@ -34,18 +24,14 @@ enum arrow_form {
 struct arrow_column {
     enum arrow_form form;
     int64_t fixed;
-    int width; /* bytes of an item; 0: one bit */
-    bool is_signed;
+    enum ints_type type;  /* of an item; INTS_NONE: a bit */
     int64_t node, buffer; /* the first of its own; the items' follow */
     int64_t views;        /* columns before it whose number of buffers varies */
 };
 
 struct arrow_schema {
-    struct arrow_column column[ARROW_COLUMNS];
+    struct arrow_column column[FIELDS];
 };
-
-/* arrow_column_name is the name of a column in files. */
-const char *arrow_column_name(int column);
 
 /* arrow_schema_read fills `s` from a schema table of metadata `version` (3: V4, 4: V5).
  * E_FORMAT: no input_ids, a column of ours of a type that cannot be read, or garbage.

@@ -21,6 +21,11 @@ enum field fields_named(const char *name, size_t n)
     return (enum field)f;
 }
 
+const char *fields_name(enum field f)
+{
+    return names[f];
+}
+
 /* Each of these is 0, or the kind of a refusal beside a message. */
 
 static enum reject add_ids(struct documents *out, const struct ints *ids, int64_t vocab)
@@ -52,16 +57,15 @@ static enum reject check_length(const struct ints *a, enum field f, int64_t n)
 static enum reject add_mask(struct documents *out, const struct ints *a, enum field f)
 {
     uint8_t *to = (void *)buf_room(&out->mask, (size_t)a->n);
-    for (int64_t i = 0; to && i < a->n; i++) {
-        int64_t bit = ints_get(a, i);
-        if (bit != 0 && bit != 1) {
-            err_set(E_FORMAT, "%s[%" PRId64 "] is %" PRId64 ", not 0 or 1", names[f], i,
-                    bit);
-            return REJECT_MASK;
-        }
-        to[i] = (uint8_t)bit;
+    if (!to)
+        return REJECT_NONE;
+    int64_t bad = ints_bits(to, a);
+    if (bad < a->n) {
+        err_set(E_FORMAT, "%s[%" PRId64 "] is %" PRId64 ", not 0 or 1", names[f], bad,
+                ints_get(a, bad));
+        return REJECT_MASK;
     }
-    out->mask.len += to ? (size_t)a->n : 0;
+    out->mask.len += (size_t)a->n;
     return REJECT_NONE;
 }
 
@@ -69,34 +73,31 @@ static enum reject add_labels(struct documents *out, const struct ints *a,
                               const struct ints *ids)
 {
     uint8_t *to = (void *)buf_room(&out->mask, (size_t)a->n);
-    for (int64_t i = 0; to && i < a->n; i++) {
-        int64_t label = ints_get(a, i), id = ints_get(ids, i);
-        if (label != -100 && label != id) {
-            err_set(E_FORMAT,
-                    "labels[%" PRId64 "] is %" PRId64 " where input_ids has %" PRId64,
-                    i, label, id);
-            return REJECT_MASK;
-        }
-        to[i] = label != -100;
+    if (!to || out->ids.failed)
+        return REJECT_NONE;
+    const int32_t *narrow = (const void *)(out->ids.p + out->ids.len);
+    int64_t bad = ints_marks(to, a, narrow - a->n, -100);
+    if (bad < a->n) {
+        err_set(E_FORMAT,
+                "labels[%" PRId64 "] is %" PRId64 " where input_ids has %" PRId64, bad,
+                ints_get(a, bad), ints_get(ids, bad));
+        return REJECT_MASK;
     }
-    out->mask.len += to ? (size_t)a->n : 0;
+    out->mask.len += (size_t)a->n;
     return REJECT_NONE;
 }
 
 static enum reject check_padding(const struct ints *a)
 {
-    for (int64_t i = 0; i < a->n; i++) {
-        int64_t bit = ints_get(a, i);
-        if (bit != 1) {
-            err_set(E_FORMAT,
-                    bit ? "attention_mask[%" PRId64 "] is %" PRId64 ", not 0 or 1"
-                        : "attention_mask[%" PRId64 "] is %" PRId64
-                          ": the record is padded",
-                    i, bit);
-            return bit ? REJECT_MASK : REJECT_PADDED;
-        }
-    }
-    return REJECT_NONE;
+    int64_t i = ints_differs(a, 1);
+    if (i == a->n)
+        return REJECT_NONE;
+    int64_t bit = ints_get(a, i);
+    err_set(E_FORMAT,
+            bit ? "attention_mask[%" PRId64 "] is %" PRId64 ", not 0 or 1"
+                : "attention_mask[%" PRId64 "] is %" PRId64 ": the record is padded",
+            i, bit);
+    return bit ? REJECT_MASK : REJECT_PADDED;
 }
 
 static enum reject add_supervision(struct documents *out, const struct ints *field)

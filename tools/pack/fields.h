@@ -21,6 +21,8 @@ enum field {
     FIELDS
 };
 
+const char *fields_name(enum field f); /* its own name */
+
 /* fields_named finds a field by n characters of its name; FIELDS when it is none. */
 enum field fields_named(const char *name, size_t n);
 

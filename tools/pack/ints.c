@@ -94,6 +94,65 @@ int64_t ints_narrow(int32_t *out, const struct ints *a, int64_t below)
     return i - 1;
 }
 
+/* The loops below see only whether there is something wrong; where it is, is looked for
+ * when there is. */
+
+int64_t ints_bits(uint8_t *out, const struct ints *a)
+{
+    const char *at = a->at;
+    uint64_t odd = 0;
+    EACH(a->type, {
+        number all = 0;
+        for (int64_t i = 0; i < a->n; i++) {
+            number v;
+            LOAD(v, i);
+            all |= v;
+            out[i] = (uint8_t)v;
+        }
+        odd = (uint64_t)all & ~1ull;
+    })
+    int64_t i = odd ? 0 : a->n;
+    while (i < a->n && (uint64_t)ints_get(a, i) <= 1)
+        i++;
+    return i;
+}
+
+int64_t ints_marks(uint8_t *out, const struct ints *a, const int32_t *want,
+                   int64_t none)
+{
+    const char *at = a->at;
+    int odd = 0;
+    EACH(a->type, {
+        for (int64_t i = 0; i < a->n; i++) {
+            number v;
+            LOAD(v, i);
+            out[i] = (int64_t)v != none;
+            odd |= (int64_t)v != none && (int64_t)v != want[i];
+        }
+    })
+    int64_t i = odd ? 0 : a->n;
+    while (i < a->n && (!out[i] || ints_get(a, i) == want[i]))
+        i++;
+    return i;
+}
+
+int64_t ints_differs(const struct ints *a, int64_t value)
+{
+    const char *at = a->at;
+    int odd = 0;
+    EACH(a->type, {
+        for (int64_t i = 0; i < a->n; i++) {
+            number v;
+            LOAD(v, i);
+            odd |= (int64_t)v != value;
+        }
+    })
+    int64_t i = odd ? 0 : a->n;
+    while (i < a->n && ints_get(a, i) == value)
+        i++;
+    return i;
+}
+
 int64_t ints_find(const struct ints *a, int64_t from, int64_t value)
 {
     const char *at = a->at;

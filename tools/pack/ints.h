@@ -39,6 +39,18 @@ int64_t ints_get(const struct ints *a, int64_t i);
  * not in [0, below), or n when all are.  below is at most 2^31. */
 int64_t ints_narrow(int32_t *out, const struct ints *a, int64_t below);
 
+/* ints_bits writes all numbers to out[n] as bytes; the index of the first that is not 0
+ * or 1, or n. */
+int64_t ints_bits(uint8_t *out, const struct ints *a);
+
+/* ints_marks writes to out[n] which numbers are not `none`; the index of the first of
+ * those that is not want[n]'s, or n. */
+int64_t ints_marks(uint8_t *out, const struct ints *a, const int32_t *want,
+                   int64_t none);
+
+/* ints_differs is the index of the first number that is not `value`, or n. */
+int64_t ints_differs(const struct ints *a, int64_t value);
+
 /* ints_find is the index of the first `value` at or behind `from`, or n. */
 int64_t ints_find(const struct ints *a, int64_t from, int64_t value);
 

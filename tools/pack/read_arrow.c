@@ -37,7 +37,7 @@ struct arrow {
     struct arrow_batch batch;
     int64_t row; // of the batch, the next to be cut off
     size_t used; // bytes of `have` that are done with
-    struct buf extents[ARROW_COLUMNS];
+    struct buf extents[FIELDS];
 };
 
 /* What a message says; the pointers go into `have`. */
@@ -220,7 +220,7 @@ void arrow_close(void *state)
     if (!a)
         return;
     arrow_batch_drop(&a->batch);
-    for (int c = 0; c < ARROW_COLUMNS; c++)
+    for (int c = 0; c < FIELDS; c++)
         buf_drop(&a->extents[c]);
     mem_free(a);
 }
