@@ -74,6 +74,8 @@ static double flops(struct call *k, double *done)
         n = 2.0 * (double)(k->dim['M'] * k->dim['N'] * k->dim['K']);
     if (strcmp(op, "head_loss") == 0)
         n = 4.0 * (double)(k->dim['R'] * k->dim['H'] * k->dim['V']);
+    if (strcmp(op, "delta") == 0) // decay, two products with the state, one into it
+        n = 7.0 * (double)(k->dim['T'] * k->dim['n'] * k->dim['D'] * k->dim['E']);
     *done = n;
     if (!begins(op, "attn"))
         return n;

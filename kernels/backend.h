@@ -68,6 +68,16 @@ struct backend {
                   struct tensor v, struct tensor grad, struct adamw p);
     void (*finite)(struct dev *d, struct tensor x, const char *what);
     void (*normal)(struct dev *d, struct tensor x, uint64_t key, float sigma);
+    /* NULL where the device has no Gated DeltaNet: op_has_delta. */
+    void (*gate)(struct dev *d, struct tensor y, struct tensor x, struct tensor g);
+    void (*delta_mix)(struct dev *d, struct delta_in x, struct tensor u,
+                      struct tensor a, struct tensor b, struct tensor conv,
+                      struct tensor a_log, struct tensor dt_bias, struct tensor lo,
+                      int64_t first);
+    void (*delta)(struct dev *d, struct tensor o, struct tensor state,
+                  struct delta_in x, struct tensor lo, int64_t first, int64_t keep);
+    void (*norm_gate)(struct dev *d, struct tensor y, struct tensor x, struct tensor w,
+                      struct tensor z, float eps);
 };
 
 extern const struct backend cpu_backend;

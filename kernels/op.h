@@ -139,6 +139,54 @@ void op_attn_block_bwd(struct dev *d, struct attn_grads g, struct tensor dout,
                        struct tensor vb, struct tensor lo, struct tensor hi,
                        struct attn_block p);
 
+/* op_gate: y = x sigmoid(g), all of one shape; y may be x.  The gate of Qwen3.5's
+ * attention output. */
+void op_gate(struct dev *d, struct tensor y, struct tensor x, struct tensor g);
+
+/* ---- Gated DeltaNet (Yang et al., arXiv 2412.06464; HF models/qwen3_5) ---- */
+
+/* What follows runs over rows of packed documents.  lo i32 [T] as in op_attn_span: row
+ * t stands at first + t of lo's numbering and its document begins at lo[t]; nothing of
+ * what lies before reaches it.  n_k key heads of D channels, n_v value heads of E;
+ * value head h reads key head h / (n_v / n_k). */
+enum {
+    OP_TAPS = 4,       /* of the convolution, the current row included */
+    OP_DELTA_MAX = 256 /* channels of a head, at most */
+};
+
+/* op_has_delta: does the device have the operations of this section, and op_gate?  To
+ * be asked before a model that needs them is loaded. */
+bool op_has_delta(const struct dev *d);
+
+/* The rule's inputs: q, k A [T,n_k,D]; v A [T,n_v,E]; g, beta f32 [T,n_v]. */
+struct delta_in {
+    struct tensor q, k, v, g, beta;
+};
+
+/* op_delta_mix makes x from projections: u A [3+T, C] with C = 2 n_k D + n_v E channels
+ * q | k | v, three rows before the first of this call and then its own; a, b A [T,n_v];
+ * conv f32 [C,4]; a_log, dt_bias f32 [n_v].
+ *   c[t] = silu(sum_j conv[:,j] u[t+j]), j = 0..3, without rows before the document
+ *   q = c_q / sqrt(sum c_q^2 + 1e-6) D^-1/2;  k = c_k / sqrt(sum c_k^2 + 1e-6);  v =
+ * c_v g = -exp(a_log) log(1 + exp(a + dt_bias));  beta = 1 / (1 + exp(-b)) */
+void op_delta_mix(struct dev *d, struct delta_in x, struct tensor u, struct tensor a,
+                  struct tensor b, struct tensor conv, struct tensor a_log,
+                  struct tensor dt_bias, struct tensor lo, int64_t first);
+
+/* op_delta: the recurrence over x, per value head with its state s [D,E], 0 where a
+ * document begins:
+ *   s = exp(g_t) s;  d = beta_t (v_t - s^T k_t);  s += k_t d^T;  o_t = s^T q_t
+ * o A [T,n_v,E].  state f32 [n_v,D,E]: on entry the one before row 0, on return the one
+ * before row `keep` in 0 .. T, so that rows can be tried and not kept.  Products and
+ * sums in f32.  On the CPU a row's bits depend on its own document alone. */
+void op_delta(struct dev *d, struct tensor o, struct tensor state, struct delta_in x,
+              struct tensor lo, int64_t first, int64_t keep);
+
+/* op_norm_gate: per head, y = x rsqrt(mean(x^2) + eps) w silu(z); y, x, z A [T,n,D], w
+ * [D]; y may be x. */
+void op_norm_gate(struct dev *d, struct tensor y, struct tensor x, struct tensor w,
+                  struct tensor z, float eps);
+
 /* ---- the head ---- */
 
 /* op_head_loss: softmax cross-entropy of h[R,H] against a frozen head w[V,H], in chunks

@@ -10,7 +10,8 @@
  * the signatures), small ones for options:
  *   w, x, y, s, g = type of the tensors of that kind (default A); w=none: absent
  *   a=1 add; p=1 packed panels; k tap; c=1 causal; v window in the block; l sliding
- *   context; z documents; e=1 with empty rows; r=1 anchors in any order
+ *   context; z documents; e=1 with empty rows; r=1 anchors in any order; j last rows
+ *   that are tried and not kept
  * The tolerance is relative to the largest element wanted of each output; 0 means
  * equal.
  */
@@ -121,6 +122,24 @@ static const struct op_case op_cases[] = {
     {"attn_block_bwd", "Q=40 n=4 m=2 D=16 S=100 B=8 z=3 c=1 v=3 l=20", 3e-6, 0},
     {"attn_block_bwd", "Q=48 n=8 m=2 D=128 S=300 B=16 z=2", 3e-6, 0},
     {"attn_block_bwd", "Q=512 n=16 m=4 D=64 S=1024 B=16 z=3", 3e-6, SPEED},
+
+    {"gate", "T=1 H=1", 3e-7, 0},
+    {"gate", "T=33 H=1025", 3e-7, 0},
+    {"delta_mix", "T=1 S=1 m=1 n=1 D=1 E=1", 1e-6, 0},
+    {"delta_mix", "T=9 S=9 m=2 n=4 D=6 E=10 z=4", 1e-6, 0},
+    {"delta_mix", "T=5 S=105 m=2 n=2 D=16 E=16", 1e-6, 0},
+    {"delta_mix", "T=40 S=42 m=2 n=6 D=128 E=128 z=3", 1e-6, 0},
+    {"delta_mix", "T=64 S=64 m=16 n=48 D=128 E=128", 1e-6, SPEED},
+    {"delta", "T=1 S=1 m=1 n=1 D=1 E=1", 1e-6, 0},
+    {"delta", "T=1 S=9 m=2 n=4 D=5 E=7", 1e-6, 0},
+    {"delta", "T=33 S=33 m=2 n=2 D=16 E=40 z=4", 1e-6, 0},
+    {"delta", "T=20 S=50 m=2 n=4 D=16 E=16 j=7", 1e-6, 0},
+    {"delta", "T=20 S=50 m=2 n=4 D=16 E=16 j=20 z=3", 1e-6, 0},
+    {"delta", "T=130 S=140 m=2 n=6 D=128 E=128 z=2", 2e-6, 0},
+    {"delta", "T=256 S=256 m=16 n=48 D=128 E=128", 2e-6, SPEED},
+    {"norm_gate", "T=1 n=1 D=1", 3e-7, 0},
+    {"norm_gate", "T=9 n=6 D=128", 5e-7, 0},
+    {"norm_gate", "T=5 n=3 D=10 w=bf16", 5e-7, 0},
 
     {"head_loss", "R=1 H=1 V=1", 1e-6, GRAD},
     {"head_loss", "R=3 H=5 V=11", 1e-6, GRAD},

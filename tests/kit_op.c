@@ -147,6 +147,34 @@ static void run_attn_block_bwd(const struct call *k)
                       call_block(k));
 }
 
+static struct delta_in delta_in(const struct call *k, int i)
+{
+    return (struct delta_in){arg(k, i), arg(k, i + 1), arg(k, i + 2), arg(k, i + 3),
+                             arg(k, i + 4)};
+}
+
+static void run_gate(const struct call *k)
+{
+    op_gate(k->d, arg(k, 0), arg(k, 1), arg(k, 2));
+}
+
+static void run_delta_mix(const struct call *k)
+{
+    op_delta_mix(k->d, delta_in(k, 0), arg(k, 5), arg(k, 6), arg(k, 7), arg(k, 8),
+                 arg(k, 9), arg(k, 10), arg(k, 11), k->dim['S'] - k->dim['T']);
+}
+
+static void run_delta(const struct call *k)
+{
+    op_delta(k->d, arg(k, 0), arg(k, 1), delta_in(k, 2), arg(k, 7),
+             k->dim['S'] - k->dim['T'], k->dim['T'] - k->dim['j']);
+}
+
+static void run_norm_gate(const struct call *k)
+{
+    op_norm_gate(k->d, arg(k, 0), arg(k, 1), arg(k, 2), arg(k, 3), eps);
+}
+
 static void run_head_loss(const struct call *k)
 {
     op_head_loss(k->d, arg(k, 0), arg(k, 1), arg(k, 2), arg(k, 3), arg(k, 4), arg(k, 5),
@@ -223,6 +251,16 @@ static const struct {
      "o*A[Q,n,D] lse*G[Q,n] q:A[Q,n,D] kc:A[S,m,D] vc:A[S,m,D] kb:A[Q,m,D] "
      "vb:A[Q,m,D] lo:I[Q] hi:I[Q]",
      run_attn_block_bwd},
+    {"gate", "y=A[T,H] x:A[T,H] g:A[T,H]", run_gate},
+    {"delta_mix",
+     "q=A[T,m,D] k=A[T,m,D] v=A[T,n,E] g=F[T,n] beta=F[T,n] u:A[P,C] a:A[T,n] "
+     "b:A[T,n] conv:F[C,4] a_log:F[n] dt_bias:F[n] lo:I[T]",
+     run_delta_mix},
+    {"delta",
+     "o=A[T,n,E] state+F[n,D,E] q:A[T,m,D] k:A[T,m,D] v:A[T,n,E] g:F[T,n] beta:F[T,n] "
+     "lo:I[T]",
+     run_delta},
+    {"norm_gate", "y=A[T,n,D] x:A[T,n,D] w:W[D] z:A[T,n,D]", run_norm_gate},
     {"head_loss",
      "loss+D[1] hit=I[R] dh=A[R,H] h:A[R,H] w:W[V,H] label:I[R] weight:F[R]",
      run_head_loss},
@@ -262,7 +300,10 @@ static void parse_dims(struct call *k)
         s += n;
     }
     k->dim['1'] = 1;
-    k->dim['E'] = k->dim['D'] / 2;
+    k->dim['4'] = 4;
+    k->dim['E'] = k->dim['E'] ? k->dim['E'] : k->dim['D'] / 2;
+    k->dim['P'] = k->dim['T'] + 3;
+    k->dim['C'] = 2 * k->dim['m'] * k->dim['D'] + k->dim['n'] * k->dim['E'];
 }
 
 static int64_t kind_type(const struct call *k, char kind)
@@ -366,7 +407,7 @@ static double whole(const struct call *k, const char *name, int64_t i, struct rn
 }
 
 /* How an argument's numbers are made from u, uniform in [-1.7, 1.7). */
-enum recipe { PLAIN, FREQ, SCALE, SHARP, GAIN, SQUARE, WIDE, HOLES };
+enum recipe { PLAIN, FREQ, SCALE, SHARP, GAIN, SQUARE, WIDE, HOLES, DECAY, PART, UNIT };
 
 static enum recipe recipe_of(const struct call *k, const struct call_arg *a)
 {
@@ -377,10 +418,12 @@ static enum recipe recipe_of(const struct call *k, const struct call_arg *a)
         return SCALE;
     if (a->t.type == DT_E4M3)
         return WIDE;
-    if (strcmp(n, "q") == 0)
+    if (strcmp(n, "q") == 0 && strcmp(op, "delta") != 0)
         return SHARP;
     if (strcmp(n, "w") == 0 && strstr(op, "norm"))
         return GAIN;
+    if (strcmp(op, "delta") == 0 && n[0] != 'v' && n[0] != 's')
+        return n[0] == 'g' ? DECAY : n[0] == 'b' ? PART : UNIT;
     if (strcmp(n, "v") == 0 && strcmp(op, "adamw") == 0)
         return SQUARE;
     return k->dim['e'] && strcmp(op, "quant") == 0 ? HOLES : PLAIN;
@@ -401,6 +444,12 @@ static double number(const struct call *k, enum recipe recipe, int64_t i, double
         return u * u;
     case WIDE:
         return 100 * u;
+    case DECAY: // at most 1, and every fifth keeps all
+        return i % 5 == 4 ? 0 : -u * u;
+    case PART:
+        return (u + 1.7) / 3.4;
+    case UNIT: // keys of about length 1
+        return u / sqrt((double)k->dim['D']);
     case HOLES: // every third row is zero
         return i / k->dim['H'] % 3 == 1 ? 0 : u;
     default:

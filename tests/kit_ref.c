@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kit.h"
+#include "kit_ref.h"
 #include "mem.h"
 #include "rng.h"
 
@@ -520,6 +521,10 @@ static const struct {
     {"attn_span", ref_attn_span},
     {"attn_block", ref_attn_block},
     {"attn_block_bwd", ref_attn_block_bwd},
+    {"gate", ref_gate},
+    {"delta_mix", ref_delta_mix},
+    {"delta", ref_delta},
+    {"norm_gate", ref_norm_gate},
     {"head_loss", ref_head_loss},
     {"argmax", ref_argmax},
     {"sumsq", ref_sumsq},

@@ -149,7 +149,8 @@ static const struct {
     {"norm_rope", "y", "x"},   {"norm_rope_bwd", "dx", "dy"},
     {"swiglu", "y", "g"},      {"swiglu", "y", "u"},
     {"swiglu_bwd", "dg", "g"}, {"swiglu_bwd", "du", "u"},
-    {"adamw", "w", "master"},
+    {"adamw", "w", "master"},  {"gate", "y", "x"},
+    {"norm_gate", "y", "x"},
 };
 
 static void run_in_place(struct dev *d, const struct op_case *c, const char *out,

@@ -139,4 +139,8 @@ const struct backend cpu_backend = {
     .adamw = cpu_adamw,
     .finite = cpu_finite,
     .normal = cpu_normal,
+    .gate = cpu_gate,
+    .delta_mix = cpu_delta_mix,
+    .delta = cpu_delta,
+    .norm_gate = cpu_norm_gate,
 };

@@ -65,6 +65,14 @@ void cpu_scale(struct dev *d, struct tensor x, float value);
 void cpu_adamw(struct dev *d, struct tensor w, struct tensor master, struct tensor m,
                struct tensor v, struct tensor grad, struct adamw p);
 void cpu_finite(struct dev *d, struct tensor x, const char *what);
+void cpu_gate(struct dev *d, struct tensor y, struct tensor x, struct tensor g);
+void cpu_delta_mix(struct dev *d, struct delta_in x, struct tensor u, struct tensor a,
+                   struct tensor b, struct tensor conv, struct tensor a_log,
+                   struct tensor dt_bias, struct tensor lo, int64_t first);
+void cpu_delta(struct dev *d, struct tensor o, struct tensor state, struct delta_in x,
+               struct tensor lo, int64_t first, int64_t keep);
+void cpu_norm_gate(struct dev *d, struct tensor y, struct tensor x, struct tensor w,
+                   struct tensor z, float eps);
 void cpu_normal(struct dev *d, struct tensor x, uint64_t key, float sigma);
 
 #endif

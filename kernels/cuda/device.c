@@ -203,4 +203,8 @@ const struct backend cuda_backend = {
     cuda_adamw,
     cuda_finite,
     cuda_normal,
+    NULL, /* no Gated DeltaNet: op_has_delta */
+    NULL,
+    NULL,
+    NULL,
 };
