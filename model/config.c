@@ -33,11 +33,12 @@ static const struct family {
     const char *type;
     const struct config_rule *rule;
     unsigned turns;
-    bool bias, head_norm;
+    bool bias, head_norm, hybrid;
 } families[] = {
-    {"llama", llama_rule, CONFIG_LLAMA3, false, false},
-    {"qwen2", qwen_rule, CONFIG_PLAIN, true, false},
-    {"qwen3", qwen_rule, CONFIG_PLAIN, false, true},
+    {"llama", llama_rule, CONFIG_LLAMA3, false, false, false},
+    {"qwen2", qwen_rule, CONFIG_PLAIN, true, false, false},
+    {"qwen3", qwen_rule, CONFIG_PLAIN, false, true, false},
+    {"qwen3_5_text", config_hybrid_rule, CONFIG_PARTIAL, false, true, true},
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -53,7 +54,7 @@ static int find_family(const struct family **out, const struct json *o)
         }
     return err_set(E_CONFIG,
                    "model_type \"%s\" is not supported, only the dense models "
-                   "\"llama\", \"qwen2\" and \"qwen3\"",
+                   "\"llama\", \"qwen2\", \"qwen3\" and \"qwen3_5_text\"",
                    type);
 }
 
@@ -151,7 +152,8 @@ static int read_target(void *config, const struct json *root)
     c->scaling = rope.scaling;
     c->bias = f->bias;
     c->head_norm = f->head_norm;
-    TRY(check_window(s.layers, o));
+    c->hybrid = f->hybrid;
+    TRY(f->hybrid ? config_read_hybrid(c, o, rope.share) : check_window(s.layers, o));
     c->stops = config_read_stops(c->stop, CONFIG_STOPS, o);
     return c->stops < 0 ? c->stops : 0;
 }

@@ -26,11 +26,20 @@ struct config_scaling {
     double factor, low, high, original;
 };
 
+/* Gated DeltaNet layers (HF transformers, models/qwen3_5): q and k have k_heads heads
+ * of k_dim channels, v has v_heads of v_dim; value head h reads key head h / (v_heads /
+ * k_heads). */
+struct config_delta {
+    int64_t k_heads, v_heads, k_dim, v_dim;
+};
+
 /* A dense decoder.  What tells the families apart:
  *
  *   llama          x += Wo attn(rope(Wq u), rope(Wk u), Wv u)
  *   qwen2          the same with biases on q, k and v
- *   qwen3          without biases; q and k are normed per head */
+ *   qwen3          without biases; q and k are normed per head
+ *   qwen3_5_text   as qwen3, but norms multiply by 1 + w, attention's output has a
+ * gate, a part of each head turns; layers marked `linear` are Gated DeltaNet instead */
 struct target_config {
     char type[32]; /* model_type */
     int64_t hidden, inter, layers, heads, kv_heads, head_dim, vocab, max_positions;
@@ -39,7 +48,10 @@ struct target_config {
     struct config_scaling scaling;
     bool bias;      /* of q, k, v */
     bool head_norm; /* of q and k */
+    bool hybrid;    /* of the Qwen3.5 kind */
     bool fp8;       /* matrices may be e4m3 with a scale per block of 128 x 128 */
+    bool linear[CONFIG_TARGET_LAYERS];
+    struct config_delta delta;
     int64_t stop[CONFIG_STOPS]; /* eos ids */
     int stops;
 };

@@ -69,6 +69,12 @@ int config_read_body(double *eps, struct config_rope *rope, const struct json *o
 int config_read_layers(bool *is, int64_t layers, const struct json *o,
                        const char *other);
 
+/* config_read_hybrid reads what only targets of the Qwen3.5 kind have
+ * (config_hybrid.c), c's sizes being there: rotary, from the share of a head that
+ * turns, linear, delta. */
+extern const struct config_rule config_hybrid_rule[];
+int config_read_hybrid(struct target_config *c, const struct json *o, double share);
+
 /* config_read_stops reads eos_token_id, a number or a list, and returns the count. */
 int config_read_stops(int64_t *stop, int max, const struct json *o);
 

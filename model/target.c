@@ -5,6 +5,18 @@
 
 #include "err.h"
 #include "mem.h"
+#include "op.h"
+
+/* check_device refuses families that the device has no operations for. */
+static int check_device(const struct target *t, const char *dir)
+{
+    if (!t->config.hybrid || t->layers == 0 || op_has_delta(t->dev))
+        return 0;
+    return err_set(E_CONFIG,
+                   "%s: a model of type \"%s\" needs Gated DeltaNet, which this device "
+                   "does not have: only the dense families run there",
+                   dir, t->config.type);
+}
 
 /* open_with opens the first `layers` layers (-1: all) and the head in the given form.
  * Everything that can be wrong with a checkpoint is found before the device is asked
@@ -28,6 +40,7 @@ static int open_with(struct target **out, struct dev *d, const char *dir,
                      (long long)t->layers - 1, (long long)t->config.layers - 1);
         goto out;
     }
+    TRY_GOTO(rc, check_device(t, dir), out);
     t->layer = mem_zero((size_t)t->config.layers, sizeof *t->layer);
     if (!t->layer) {
         rc = E_MEMORY;

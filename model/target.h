@@ -60,9 +60,14 @@ struct target_pass {
     struct tensor logits; /* out [n, V] act: of the last n rows; data NULL: none */
 };
 
-/* target_bytes is the working memory of a pass of `rows` rows; target_forward takes it
- * from `work` and gives it back. */
-size_t target_bytes(const struct target *t, int64_t rows);
+/* target_cache_form is the cache of a sequence, for the layers that are open; passes
+ * may be cut back by up to `window` rows. */
+struct cache_form target_cache_form(const struct target *t, int64_t capacity,
+                                    int64_t window);
+
+/* target_bytes is the working memory of a pass of `rows` rows with a cache of that
+ * window (0 without one); target_forward takes it from `work` and gives it back. */
+size_t target_bytes(const struct target *t, int64_t rows, int64_t window);
 int target_forward(struct target *t, struct target_pass *p, struct arena *work);
 
 #endif

@@ -3,9 +3,9 @@
  *
  *   u = norm(x);  q, k, v = Wq u + bq, Wk u + bk, Wv u + bv;  q, k: head norm, RoPE
  *   k, v -> the cache's rows [len, len + T), or rows of this pass
- *   x += Wo attention over [lo, hi)
+ *   x += Wo (attention over [lo, hi) * sigmoid(Wg u))
  *
- * Biases and head norms are there or not by family. */
+ * Biases, head norms and the gate are there or not by family. */
 #include "target_parts.h"
 
 #include "op.h"
@@ -42,9 +42,13 @@ void target_attn(struct target *t, int64_t l, const struct acts *a,
     project(d, a->q, a, y->q, y->q_bias);
     project(d, k, a, y->k, y->k_bias);
     project(d, v, a, y->v, y->v_bias);
+    if (y->q_gate.data)
+        op_matmul(d, tensor_wide(a->gate), a->u, y->q_gate, false);
     op_norm_rope(d, a->q, a->q, y->q_norm, a->pos, t->freq, eps);
     op_norm_rope(d, k, k, y->k_norm, a->pos, t->freq, eps);
     op_attn_span(d, a->o, a->q, keys, values, a->lo, a->hi,
                  (float)(1 / sqrt((double)c->head_dim)));
+    if (y->q_gate.data)
+        op_gate(d, a->o, a->o, a->gate);
     op_matmul(d, a->x, tensor_wide(a->o), y->o, true);
 }

@@ -2,41 +2,101 @@
 /* target_forward.c - a pass of rows through the target.
  *
  *   x [T,H] = embed[ids]
- *   each layer: x += attention (target_attn.c)
+ *   each layer: x += attention (target_attn.c) or Gated DeltaNet (target_delta.c)
  *               x -> norm -> g, up [T,I] -> silu(g) * up -> x += Wd
  *   taps of x, x itself, logits of the last rows
  *
- * Frozen weights are packed for products.  Rows meet only in attention, and there a row
- * depends on its own keys alone, so packed, cached and single passes agree. */
+ * Frozen weights are packed for products.  Rows meet only in attention and DeltaNet,
+ * and there a row depends on its own document alone, so packed, cached and single
+ * passes agree.  Attention, DeltaNet and MLP never run at once and share their memory.
+ */
 #include "target_parts.h"
 
 #include "err.h"
 #include "op.h"
 
-static struct acts carve(const struct target *t, int64_t rows, struct arena *work)
+static void carve_attn(struct acts *a, const struct target *t, int64_t rows,
+                       struct arena *work)
 {
     const struct target_config *c = &t->config;
-    struct acts a;
+    enum dtype act = t->dev->act;
+    a->q = arena_tensor(work, act, T3(rows, c->heads, c->head_dim));
+    a->o = arena_tensor(work, act, T3(rows, c->heads, c->head_dim));
+    a->k = arena_tensor(work, act, T3(rows, c->kv_heads, c->head_dim));
+    a->v = arena_tensor(work, act, T3(rows, c->kv_heads, c->head_dim));
+    a->gate = arena_tensor(work, act, T3(c->hybrid ? rows : 0, c->heads, c->head_dim));
+}
+
+static void carve_delta(struct acts *a, const struct target *t, int64_t rows,
+                        int64_t window, struct arena *work)
+{
+    const struct config_delta *g = &t->config.delta;
+    int64_t all = rows + window, keys = g->k_heads, values = g->v_heads;
+    int64_t mix = 2 * keys * g->k_dim + values * g->v_dim;
+    enum dtype act = t->dev->act;
+    a->mix = arena_tensor(work, act, T2(OP_TAPS - 1 + all, mix));
+    a->a = arena_tensor(work, act, T2(all, values));
+    a->b = arena_tensor(work, act, T2(all, values));
+    a->dq = arena_tensor(work, act, T3(all, keys, g->k_dim));
+    a->dk = arena_tensor(work, act, T3(all, keys, g->k_dim));
+    a->dv = arena_tensor(work, act, T3(all, values, g->v_dim));
+    a->decay = arena_tensor(work, DT_F32, T2(all, values));
+    a->beta = arena_tensor(work, DT_F32, T2(all, values));
+    a->z = arena_tensor(work, act, T3(rows, values, g->v_dim));
+    a->out = arena_tensor(work, act, T3(all, values, g->v_dim));
+    a->state = arena_tensor(work, DT_F32, T3(values, g->k_dim, g->v_dim));
+}
+
+/* back takes `work` back to `mark` and returns the larger of its fill and `most`. */
+static size_t back(struct arena *work, size_t mark, size_t most)
+{
+    size_t used = work->used;
+    arena_reset(work, mark);
+    return used > most ? used : most;
+}
+
+static struct acts carve(const struct target *t, int64_t rows, int64_t window,
+                         struct arena *work)
+{
+    const struct target_config *c = &t->config;
+    struct acts a = {0};
     enum dtype act = t->dev->act;
     struct tensor *const index[] = {&a.ids, &a.pos, &a.lo, &a.hi};
     for (int i = 0; i < 4; i++)
         *index[i] = arena_tensor(work, DT_I32, T1(rows));
     a.zero = arena_tensor(work, DT_I32, T1(c->bias ? rows : 0));
+    a.from = arena_tensor(work, DT_I32, T1(c->hybrid ? rows + window : 0));
     a.x = arena_tensor(work, act, T2(rows, c->hidden));
     a.u = arena_tensor(work, act, T2(rows, c->hidden));
-    a.q = arena_tensor(work, act, T3(rows, c->heads, c->head_dim));
-    a.o = arena_tensor(work, act, T3(rows, c->heads, c->head_dim));
-    a.k = arena_tensor(work, act, T3(rows, c->kv_heads, c->head_dim));
-    a.v = arena_tensor(work, act, T3(rows, c->kv_heads, c->head_dim));
+    size_t mark = work->used, most = 0;
+    carve_attn(&a, t, rows, work);
+    most = back(work, mark, most);
+    if (c->hybrid)
+        carve_delta(&a, t, rows, window, work);
+    most = back(work, mark, most);
     a.g = arena_tensor(work, act, T2(rows, c->inter));
     a.up = arena_tensor(work, act, T2(rows, c->inter));
+    work->used = back(work, mark, most);
     return a;
 }
 
-size_t target_bytes(const struct target *t, int64_t rows)
+struct cache_form target_cache_form(const struct target *t, int64_t capacity,
+                                    int64_t window)
+{
+    const struct target_config *c = &t->config;
+    return (struct cache_form){.layers = t->layers,
+                               .capacity = capacity,
+                               .kv_heads = c->kv_heads,
+                               .head_dim = c->head_dim,
+                               .linear = c->hybrid ? c->linear : NULL,
+                               .delta = c->delta,
+                               .window = c->hybrid ? window : 0};
+}
+
+size_t target_bytes(const struct target *t, int64_t rows, int64_t window)
 {
     struct arena plan = arena_plan();
-    carve(t, rows, &plan);
+    carve(t, rows, window, &plan);
     return plan.used;
 }
 
@@ -55,8 +115,7 @@ static int check(const struct target *t, const struct target_pass *p)
     return 0;
 }
 
-static int put(const struct target *t, const struct acts *a,
-               const struct target_pass *p)
+static int put(struct target *t, struct acts *a, const struct target_pass *p)
 {
     const struct {
         const struct tensor *to;
@@ -67,7 +126,7 @@ static int put(const struct target *t, const struct acts *a,
     struct tensor zero = a->zero;
     zero.type = DT_F32; // all bits are zero in either type
     op_fill(t->dev, zero, 0);
-    return 0;
+    return target_delta_rows(t, a, p);
 }
 
 static void mlp(struct target *t, int64_t l, const struct acts *a)
@@ -95,13 +154,16 @@ int target_forward(struct target *t, struct target_pass *p, struct arena *work)
     size_t used = work->used;
     int tapped = 0;
     TRY(check(t, p));
-    struct acts a = carve(t, p->rows, work);
+    struct acts a = carve(t, p->rows, p->cache ? p->cache->window : 0, work);
     int rc = put(t, &a, p);
     if (rc < 0)
         goto out;
     op_gather(t->dev, a.x, t->embed, a.ids);
     for (int64_t l = 0; l < t->layers; l++) {
-        target_attn(t, l, &a, p);
+        if (t->config.linear[l])
+            target_delta(t, l, &a, p);
+        else
+            target_attn(t, l, &a, p);
         mlp(t, l, &a);
         if (p->aux.data && tapped < p->taps && p->tap[tapped] == l)
             op_tap(t->dev, p->aux, a.x, tapped++);
@@ -114,8 +176,10 @@ int target_forward(struct target *t, struct target_pass *p, struct arena *work)
     if (p->logits.data)
         logits(t, &a, p->logits);
     rc = dev_sync(t->dev);
-    if (rc == 0 && p->cache)
+    if (rc == 0 && p->cache) {
+        target_delta_done(&a, p);
         p->cache->len += p->rows;
+    }
 out:
     arena_reset(work, used);
     return rc;

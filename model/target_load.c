@@ -6,6 +6,7 @@
 #include "target_parts.h"
 
 #include "err.h"
+#include "op.h"
 #include "rope.h"
 #include "weights.h"
 
@@ -15,8 +16,32 @@ struct want {
     struct target *t;
     const char *prefix; /* of all names but the head's */
     const char *head;
+    enum weights_form gain; /* of the norms of layers and the final one */
     int64_t l;
 };
+
+/* What multimodal checkpoints of a hybrid hold beside the language model: the tower for
+ * images and the heads of multi-token prediction. */
+static const char *const beside[] = {"model.visual.", "mtp.", NULL};
+
+/* find_names: published checkpoints, text-only saves and converted ones have the same
+ * tensors under other names; the embedding tells which these are. */
+static void find_names(struct want *k, const struct st_model *m)
+{
+    static const char *const known[][3] = {
+        {"model.language_model.embed_tokens.weight", "model.language_model.",
+         "lm_head.weight"},
+        {"language_model.model.embed_tokens.weight", "language_model.model.",
+         "language_model.lm_head.weight"},
+    };
+    k->prefix = "model.";
+    k->head = "lm_head.weight";
+    for (int i = 0; i < 2; i++)
+        if (k->t->config.hybrid && st_model_find(m, known[i][0])) {
+            k->prefix = known[i][1];
+            k->head = known[i][2];
+        }
+}
 
 /* ask wants tensor `name` of layer l, loaded if the layer is. */
 static void ask(struct want *k, struct tensor *to, enum weights_form form,
@@ -26,15 +51,41 @@ static void ask(struct want *k, struct tensor *to, enum weights_form form,
                  "%slayers.%lld.%s", k->prefix, (long long)k->l, name);
 }
 
-static void want_attn(struct want *k)
+/* pick takes a hybrid's heads out of `rows` stored rows, `step` rows for each head;
+ * those that turn get their channels in the order that op_norm_rope pairs. */
+static void pick(struct want *k, int64_t rows, int64_t step, int64_t offset, bool turns)
+{
+    const struct target_config *c = &k->t->config;
+    int64_t d = c->head_dim;
+    weights_pick(&k->w,
+                 (struct weights_pick){rows, d, step, offset, turns ? c->rotary : d});
+}
+
+/* A gated q_proj holds query and gate of each head in turn. */
+static void want_gated(struct want *k)
 {
     const struct target_config *c = &k->t->config;
     struct layer *y = &k->t->layer[k->l];
-    int64_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim, h = c->hidden;
-    ask(k, &y->q, WEIGHTS_PANELS, "self_attn.q_proj.weight", q, h);
-    ask(k, &y->k, WEIGHTS_PANELS, "self_attn.k_proj.weight", kv, h);
-    ask(k, &y->v, WEIGHTS_PANELS, "self_attn.v_proj.weight", kv, h);
-    ask(k, &y->o, WEIGHTS_PANELS, "self_attn.o_proj.weight", h, q);
+    int64_t d = c->head_dim, q = c->heads * d, kv = c->kv_heads * d;
+    ask(k, &y->q, WEIGHTS_PANELS, "self_attn.q_proj.weight", q, c->hidden);
+    pick(k, 2 * q, 2 * d, 0, true);
+    ask(k, &y->q_gate, WEIGHTS_PANELS, "self_attn.q_proj.weight", q, c->hidden);
+    pick(k, 2 * q, 2 * d, d, false);
+    ask(k, &y->k, WEIGHTS_PANELS, "self_attn.k_proj.weight", kv, c->hidden);
+    pick(k, kv, d, 0, true);
+    ask(k, &y->q_norm, WEIGHTS_ONE, "self_attn.q_norm.weight", d, 0);
+    pick(k, d, d, 0, true);
+    ask(k, &y->k_norm, WEIGHTS_ONE, "self_attn.k_norm.weight", d, 0);
+    pick(k, d, d, 0, true);
+}
+
+static void want_plain(struct want *k)
+{
+    const struct target_config *c = &k->t->config;
+    struct layer *y = &k->t->layer[k->l];
+    int64_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    ask(k, &y->q, WEIGHTS_PANELS, "self_attn.q_proj.weight", q, c->hidden);
+    ask(k, &y->k, WEIGHTS_PANELS, "self_attn.k_proj.weight", kv, c->hidden);
     if (c->bias) {
         ask(k, &y->q_bias, WEIGHTS_ACT, "self_attn.q_proj.bias", q, 0);
         ask(k, &y->k_bias, WEIGHTS_ACT, "self_attn.k_proj.bias", kv, 0);
@@ -46,14 +97,48 @@ static void want_attn(struct want *k)
     }
 }
 
+static void want_attn(struct want *k)
+{
+    const struct target_config *c = &k->t->config;
+    struct layer *y = &k->t->layer[k->l];
+    int64_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    if (c->hybrid)
+        want_gated(k);
+    else
+        want_plain(k);
+    ask(k, &y->v, WEIGHTS_PANELS, "self_attn.v_proj.weight", kv, c->hidden);
+    ask(k, &y->o, WEIGHTS_PANELS, "self_attn.o_proj.weight", c->hidden, q);
+}
+
+static void want_delta(struct want *k)
+{
+    const struct target_config *c = &k->t->config;
+    const struct config_delta *g = &c->delta;
+    struct layer *y = &k->t->layer[k->l];
+    int64_t values = g->v_heads * g->v_dim, h = c->hidden;
+    int64_t mix = 2 * g->k_heads * g->k_dim + values;
+    ask(k, &y->mix, WEIGHTS_PANELS, "linear_attn.in_proj_qkv.weight", mix, h);
+    ask(k, &y->z, WEIGHTS_PANELS, "linear_attn.in_proj_z.weight", values, h);
+    ask(k, &y->a, WEIGHTS_PANELS, "linear_attn.in_proj_a.weight", g->v_heads, h);
+    ask(k, &y->b, WEIGHTS_PANELS, "linear_attn.in_proj_b.weight", g->v_heads, h);
+    ask(k, &y->conv, WEIGHTS_TAPS, "linear_attn.conv1d.weight", mix, OP_TAPS);
+    ask(k, &y->a_log, WEIGHTS_F32, "linear_attn.A_log", g->v_heads, 0);
+    ask(k, &y->dt_bias, WEIGHTS_F32, "linear_attn.dt_bias", g->v_heads, 0);
+    ask(k, &y->out_norm, WEIGHTS_F32, "linear_attn.norm.weight", g->v_dim, 0);
+    ask(k, &y->out, WEIGHTS_PANELS, "linear_attn.out_proj.weight", h, values);
+}
+
 static void want_layer(struct want *k)
 {
     const struct target_config *c = &k->t->config;
     struct layer *y = &k->t->layer[k->l];
     int64_t h = c->hidden, inter = c->inter;
-    ask(k, &y->input_norm, WEIGHTS_ACT, "input_layernorm.weight", h, 0);
-    want_attn(k);
-    ask(k, &y->post_norm, WEIGHTS_ACT, "post_attention_layernorm.weight", h, 0);
+    ask(k, &y->input_norm, k->gain, "input_layernorm.weight", h, 0);
+    if (c->linear[k->l])
+        want_delta(k);
+    else
+        want_attn(k);
+    ask(k, &y->post_norm, k->gain, "post_attention_layernorm.weight", h, 0);
     ask(k, &y->gate, WEIGHTS_PANELS, "mlp.gate_proj.weight", inter, h);
     ask(k, &y->up, WEIGHTS_PANELS, "mlp.up_proj.weight", inter, h);
     ask(k, &y->down, WEIGHTS_PANELS, "mlp.down_proj.weight", h, inter);
@@ -71,8 +156,8 @@ static void want_all(struct want *k, const struct st_model *m, enum target_head 
                  "%sembed_tokens.weight", k->prefix);
     for (k->l = 0; k->l < c->layers; k->l++)
         want_layer(k);
-    weights_want(&k->w, head == TARGET_LOGITS ? &t->norm : NULL, WEIGHTS_ACT, c->hidden,
-                 0, "%snorm.weight", k->prefix);
+    weights_want(&k->w, head == TARGET_LOGITS ? &t->norm : NULL, k->gain, c->hidden, 0,
+                 "%snorm.weight", k->prefix);
     if (own)
         weights_want(&k->w, head ? &t->head : NULL, form, c->vocab, c->hidden, "%s",
                      k->head);
@@ -90,10 +175,13 @@ static int open_rope(struct target *t, struct arena *a)
 
 int target_load(struct target *t, const struct st_model *m, enum target_head head)
 {
-    struct want k = {
-        .w.fp8 = t->config.fp8, .t = t, .prefix = "model.", .head = "lm_head.weight"};
+    bool hybrid = t->config.hybrid;
+    struct want k = {.w = {.fp8 = t->config.fp8, .ignore = hybrid ? beside : NULL},
+                     .t = t,
+                     .gain = hybrid ? WEIGHTS_ONE : WEIGHTS_ACT};
     struct arena plan = arena_plan();
     int rc;
+    find_names(&k, m);
     want_all(&k, m, head);
     TRY_GOTO(rc, weights_match(&k.w, m), out);
     TRY_GOTO(rc, st_model_digest(m, &t->digest), out);

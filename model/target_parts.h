@@ -4,7 +4,8 @@
  *   target.c           opening, closing, sharing
  *   target_load.c      which tensors a family has, and under which names
  *   target_forward.c   a pass: embedding, layers, taps, logits
- *   target_attn.c      the attention of a layer */
+ *   target_attn.c      the attention of a layer
+ *   target_delta.c     Gated DeltaNet in its place */
 #ifndef TARGET_PARTS_H
 #define TARGET_PARTS_H
 
@@ -17,6 +18,9 @@ struct layer {
     struct tensor q, k, v, o;
     struct tensor q_bias, k_bias, v_bias; /* no data: none */
     struct tensor q_norm, k_norm;         /* no data: none */
+    struct tensor q_gate;                 /* no data: none */
+    /* Gated DeltaNet: in place of all from q on */
+    struct tensor mix, a, b, z, conv, a_log, dt_bias, out_norm, out;
 };
 
 struct target {
@@ -37,18 +41,35 @@ enum target_head { TARGET_HEADLESS, TARGET_LOGITS, TARGET_VOCABULARY };
 /* target_load fills the weights of t, whose config and layers are set. */
 int target_load(struct target *t, const struct st_model *m, enum target_head head);
 
-/* Working memory of a pass. */
+/* Working memory of a pass: T rows, R rows more that are replayed.  What attention,
+ * DeltaNet and MLP use is the same memory. */
 struct acts {
     struct tensor ids, pos, lo, hi; /* [T] */
     struct tensor zero;             /* [T] of 0, with biases */
     struct tensor x, u;             /* [T,H] */
     struct tensor q, o;             /* [T,n_h,D] */
+    struct tensor gate;             /* [T,n_h,D], with gates */
     struct tensor k, v;             /* [T,n_kv,D] */
     struct tensor g, up;            /* [T,I] */
+    /* hybrids only */
+    struct tensor from;            /* [R+T] where the row's document begins */
+    struct tensor mix, a, b;       /* [3+R+T,C], [R+T,n_v] */
+    struct tensor dq, dk, dv;      /* [R+T,n_k,D], [R+T,n_v,E] */
+    struct tensor decay, beta;     /* [R+T,n_v] */
+    struct tensor z, out;          /* [T,n_v,E], [R+T,n_v,E] */
+    struct tensor state;           /* [n_v,D,E], of a pass without a cache */
+    int64_t first, replayed, keep; /* of the DeltaNet rows: see target_delta.c */
 };
 
-/* target_attn adds layer l's attention to a->x. */
+/* target_attn adds layer l's attention to a->x, target_delta its DeltaNet. */
 void target_attn(struct target *t, int64_t l, const struct acts *a,
                  const struct target_pass *p);
+void target_delta(struct target *t, int64_t l, const struct acts *a,
+                  const struct target_pass *p);
+
+/* target_delta_rows says which rows DeltaNet layers see in this pass and brings
+ * a->from to the device; target_delta_done moves the cache on behind it. */
+int target_delta_rows(struct target *t, struct acts *a, const struct target_pass *p);
+void target_delta_done(const struct acts *a, const struct target_pass *p);
 
 #endif

@@ -78,7 +78,7 @@ void kit_pass(struct kit_bench *b, struct kit_outcome *o, int64_t at, int64_t ro
     struct arena work;
     for (int64_t l = 0; l < b->layers; l++)
         every[l] = l;
-    kit_arena(&work, b->dev, target_bytes(b->target, rows));
+    kit_arena(&work, b->dev, target_bytes(b->target, rows, cache ? cache->window : 0));
     struct target_pass p = {.rows = rows,
                             .ids = ids,
                             .pos = pos,
@@ -112,10 +112,10 @@ void kit_piece(struct kit_bench *b, struct kit_outcome *o, const struct kit_text
     kit_pass(b, o, begin, end - begin, g->ids + g->cu[d] + begin, pos, lo, hi, cache);
 }
 
-void kit_cache(struct cache *c, struct kit_bench *b, int64_t capacity)
+void kit_cache(struct cache *c, struct kit_bench *b, int64_t capacity, int64_t window)
 {
-    const struct target_config *t = target_config(b->target);
-    kit_ok(cache_open(c, b->dev, t->layers, capacity, t->kv_heads, t->head_dim));
+    struct cache_form f = target_cache_form(b->target, capacity, window);
+    kit_ok(cache_open(c, b->dev, &f));
 }
 
 /* ---- comparisons ---- */
@@ -196,7 +196,7 @@ void kit_values(struct kit_bench *b, const struct kit_text *g, double share)
 void kit_decode(struct kit_bench *b, const struct kit_text *g)
 {
     struct cache c;
-    kit_cache(&c, b, KIT_TOKENS);
+    kit_cache(&c, b, KIT_TOKENS, 0);
     for (int d = 0; d < KIT_DOCS; d++) {
         int32_t n = g->cu[d + 1] - g->cu[d], zero = 0;
         struct kit_outcome o = kit_outcome_new(b, KIT_TOKENS);

@@ -51,8 +51,9 @@ void kit_packed(struct kit_bench *b, struct kit_outcome *o, const struct kit_tex
 void kit_piece(struct kit_bench *b, struct kit_outcome *o, const struct kit_text *g,
                int d, int64_t begin, int64_t end, struct cache *cache);
 
-/* kit_cache opens a cache for `capacity` rows. */
-void kit_cache(struct cache *c, struct kit_bench *b, int64_t capacity);
+/* kit_cache opens a cache for `capacity` rows, of which `window` of a pass may be cut.
+ */
+void kit_cache(struct cache *c, struct kit_bench *b, int64_t capacity, int64_t window);
 
 /* kit_same_rows demands that document d's rows of `alone` are those of `packed`. */
 void kit_same_rows(const char *what, struct kit_outcome *alone,

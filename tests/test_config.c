@@ -35,6 +35,37 @@ static const char target_text[] = "{\n"
                                   "\"vocab_size\": 512\n"
                                   "}\n";
 
+static const char hybrid_text[] =
+    "{\n"
+    "\"attention_bias\": false,\n"
+    "\"attn_output_gate\": true,\n"
+    "\"full_attention_interval\": 4,\n"
+    "\"head_dim\": 32,\n"
+    "\"hidden_act\": \"silu\",\n"
+    "\"hidden_size\": 64,\n"
+    "\"intermediate_size\": 160,\n"
+    "\"layer_types\": [\"linear_attention\", \"full_attention\"],\n"
+    "\"linear_conv_kernel_dim\": 4,\n"
+    "\"linear_key_head_dim\": 16,\n"
+    "\"linear_num_key_heads\": 2,\n"
+    "\"linear_num_value_heads\": 6,\n"
+    "\"linear_value_head_dim\": 24,\n"
+    "\"mamba_ssm_dtype\": \"float32\",\n"
+    "\"max_position_embeddings\": 4096,\n"
+    "\"mlp_only_layers\": [],\n"
+    "\"model_type\": \"qwen3_5_text\",\n"
+    "\"mtp_num_hidden_layers\": 1,\n"
+    "\"num_attention_heads\": 4,\n"
+    "\"num_hidden_layers\": 2,\n"
+    "\"num_key_value_heads\": 2,\n"
+    "\"output_gate_type\": \"swish\",\n"
+    "\"rms_norm_eps\": 1e-06,\n"
+    "\"rope_parameters\": {\"rope_theta\": 10000000.0, \"rope_type\": \"default\", "
+    "\"partial_rotary_factor\": 0.5, \"mrope_section\": [2, 1, 1], "
+    "\"mrope_interleaved\": true},\n"
+    "\"vocab_size\": 512\n"
+    "}\n";
+
 static const char drafter_text[] =
     "{\n"
     "\"architectures\": [\"DFlashDraftModel\"],\n"
@@ -279,6 +310,84 @@ START_TEST(target_refuses)
 }
 END_TEST
 
+START_TEST(hybrid_reads)
+{
+    static struct target_config c;
+    kit_ok(config_target(&c, put(hybrid_text, NULL, "\"use_cache\": true")));
+    ck_assert(c.hybrid && c.head_norm && !c.bias && c.rotary == 16 && c.layers == 2);
+    ck_assert(c.linear[0] && !c.linear[1]);
+    ck_assert(c.delta.k_heads == 2 && c.delta.v_heads == 6);
+    ck_assert(c.delta.k_dim == 16 && c.delta.v_dim == 24);
+    /* Without layer_types the interval says it; a quarter turns by default; the older
+     * place of the share. */
+    kit_ok(config_target(&c, put(hybrid_text, "layer_types", "")));
+    ck_assert(c.linear[0] && c.linear[1]);
+    kit_ok(config_target(
+        &c, put(hybrid_text, "rope_parameters", "\"rope_theta\": 10000000")));
+    ck_assert(c.rotary == 8 && c.rope_theta == 1e7);
+    kit_ok(config_target(&c, put(hybrid_text, "rope_parameters",
+                                 "\"rope_theta\": 10000000, "
+                                 "\"partial_rotary_factor\": 1.0")));
+    ck_assert_int_eq(c.rotary, 32);
+}
+END_TEST
+
+/* A multimodal file keeps the key of quantised weights at its top. */
+START_TEST(hybrid_reads_nested)
+{
+    static struct target_config c;
+    struct buf b = {0};
+    const char *dir = kit_tmp_dir();
+    buf_addf(&b,
+             "{\"model_type\": \"qwen3_5\", \"quantization_config\": "
+             "{\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]}, "
+             "\"vision_config\": {\"depth\": 27}, \"text_config\": %s}",
+             hybrid_text);
+    kit_write(kit_path("%s/config.json", dir), b.p, b.len);
+    buf_drop(&b);
+    kit_ok(config_target(&c, dir));
+    ck_assert(c.hybrid && c.fp8);
+}
+END_TEST
+
+START_TEST(hybrid_refuses)
+{
+    static const struct refusal list[] = {
+        {"attn_output_gate", "\"attn_output_gate\": false", E_CONFIG, "gated"},
+        {"output_gate_type", "\"output_gate_type\": \"sigmoid\"", E_CONFIG,
+         "output_gate_type is \"sigmoid\", supported are"},
+        {"linear_conv_kernel_dim", "\"linear_conv_kernel_dim\": 2", E_CONFIG, "only 4"},
+        {"linear_num_value_heads", "\"linear_num_value_heads\": 5", E_CONFIG,
+         "5 is not a multiple of linear_num_key_heads 2"},
+        {"linear_key_head_dim", "\"linear_key_head_dim\": 257", E_CONFIG, "1 to 256"},
+        {"linear_num_key_heads", "", E_FORMAT, "linear_num_key_heads"},
+        {"layer_types",
+         "\"layer_types\": [\"linear_attention\", \"sliding_attention\"]", E_CONFIG,
+         "layer 1 is \"sliding_attention\", supported are full_attention and "
+         "linear_attention"},
+        {"rope_parameters",
+         "\"rope_parameters\": {\"rope_theta\": 1e7, \"rope_type\": \"yarn\", "
+         "\"factor\": 4.0}",
+         E_CONFIG, "\"yarn\" is not supported, only \"default\""},
+        {"rope_parameters",
+         "\"rope_parameters\": {\"rope_theta\": 1e7, "
+         "\"partial_rotary_factor\": 0.3}",
+         E_CONFIG, "0.3 of heads of 32 channels"},
+        {"rope_parameters",
+         "\"rope_parameters\": {\"rope_theta\": 1e7, "
+         "\"partial_rotary_factor\": 0.5}, \"partial_rotary_factor\": 0.25",
+         E_CONFIG, "partial_rotary_factor is given twice"},
+        {"rope_parameters",
+         "\"rope_parameters\": {\"rope_theta\": 1e7, "
+         "\"partial_rotary_factor\": 1.5}",
+         E_CONFIG, "must be in (0, 1]"},
+        {"mlp_only_layers", "\"mlp_only_layers\": [1]", E_CONFIG, "mlp_only_layers"},
+        {NULL, "\"num_experts\": 256", E_CONFIG, "num_experts"},
+    };
+    refuse(hybrid_text, list, sizeof list / sizeof *list, false);
+}
+END_TEST
+
 /* Switched-off keys of other families are harmless. */
 START_TEST(target_accepts_what_is_off)
 {
@@ -467,6 +576,7 @@ START_TEST(taps_spread)
 END_TEST
 
 KIT_MAIN("config", target_reads, target_reads_older_forms, target_reads_text_config,
-         target_families, target_fp8, target_refuses, target_accepts_what_is_off,
-         config_missing, drafter_reads, drafter_reads_later_forms, drafter_refuses,
-         drafter_writes, drafter_against_target, taps_spread)
+         target_families, target_fp8, target_refuses, hybrid_reads, hybrid_reads_nested,
+         hybrid_refuses, target_accepts_what_is_off, config_missing, drafter_reads,
+         drafter_reads_later_forms, drafter_refuses, drafter_writes,
+         drafter_against_target, taps_spread)

@@ -77,8 +77,11 @@ static void begin(struct session *s, struct kit_fixture *f, const char *dir, int
         ;
     kit_ok(drafter_load(&s->m, f->dev, dir, f->embed, f->head));
     const struct drafter_config *c = &s->m.config;
-    kit_ok(
-        cache_open(&s->ctx, f->dev, c->layers, end - first, c->kv_heads, c->head_dim));
+    kit_ok(cache_open(&s->ctx, f->dev,
+                      &(struct cache_form){.layers = c->layers,
+                                           .capacity = end - first,
+                                           .kv_heads = c->kv_heads,
+                                           .head_dim = c->head_dim}));
     kit_arena(&s->work, f->dev, drafter_decode_bytes(&s->m, end - first));
     for (int64_t at = first; at < end; at += piece, piece = 2 * piece + 1) {
         int32_t pos[KIT_S];
@@ -237,7 +240,11 @@ START_TEST(planned_memory)
     for (int64_t t = 0; t < f.length; t++)
         pos[t] = (int32_t)t;
     for (int64_t rows = 1; rows <= f.length; rows += f.length - 1) {
-        kit_ok(cache_open(&ctx, f.dev, c->layers, rows, c->kv_heads, c->head_dim));
+        kit_ok(cache_open(&ctx, f.dev,
+                          &(struct cache_form){.layers = c->layers,
+                                               .capacity = rows,
+                                               .kv_heads = c->kv_heads,
+                                               .head_dim = c->head_dim}));
         kit_arena(&work, f.dev, drafter_decode_bytes(&f.m, rows));
         kit_ok(drafter_extend(&f.m, &ctx, tensor_rows(f.aux, 0, rows), pos, &work));
         kit_ok(drafter_propose(&f.m, &ctx, id, c->block, rows, token, &work));

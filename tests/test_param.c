@@ -129,7 +129,9 @@ START_TEST(cache_fills_and_cuts)
     struct cache c;
     kit_ok(dev_open(&d, "cpu", NULL));
     size_t held = d->held;
-    kit_ok(cache_open(&c, d, 3, 10, 2, 16));
+    kit_ok(cache_open(&c, d,
+                      &(struct cache_form){
+                          .layers = 3, .capacity = 10, .kv_heads = 2, .head_dim = 16}));
     ck_assert_int_eq((int64_t)(d->held - held), 3 * 2 * 1280); /* 10 x 2 x 16 x f32 */
     ck_assert_uint_eq(c.arena.used, c.arena.size);
     kit_ok(cache_room(&c, 10));

@@ -220,7 +220,7 @@ START_TEST(cached_equals_packed)
     kit_packed(&b, &packed, &g);
     o = kit_outcome_new(&b, T);
     int64_t n = g.cu[d + 1] - g.cu[d];
-    kit_cache(&c, &b, n + 5);
+    kit_cache(&c, &b, n + 5, 0);
     for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
         kit_piece(&b, &o, &g, d, 0, first[i], &c);
         for (int64_t t = first[i]; t < n; t++)
@@ -295,7 +295,7 @@ START_TEST(taps_round_once)
     ck_assert_uint_lt(b.dev->held, whole);
     struct tensor aux = kit_tensor_new(DT_BF16, T2(T, 2 * H));
     struct arena work;
-    kit_arena(&work, b.dev, target_bytes(b.target, T));
+    kit_arena(&work, b.dev, target_bytes(b.target, T, 0));
     struct target_pass p = {T, g.ids, g.pos, g.lo, g.hi, NULL, tap, 2, aux, {0}, {0}};
     kit_ok(target_forward(b.target, &p, &work));
     kit_arena_spent(&work);
@@ -323,8 +323,8 @@ START_TEST(wrong_rows)
     struct cache c;
     struct arena work;
     kit_bench_open(&b, kit_path("%s/model", untied), 1);
-    kit_cache(&c, &b, 4);
-    kit_arena(&work, b.dev, target_bytes(b.target, 3));
+    kit_cache(&c, &b, 4, 0);
+    kit_arena(&work, b.dev, target_bytes(b.target, 3, 0));
     int32_t ids[] = {5, V, -1}, pos[] = {0, 1, 2}, lo[] = {0, 0, 0}, hi[] = {1, 2, 3};
     struct target_pass p = {.rows = 3, .ids = ids, .pos = pos, .lo = lo, .hi = hi};
     kit_fails(target_forward(b.target, &p, &work), E_FORMAT,

@@ -103,7 +103,9 @@ static void grow(struct world *w, struct doc *d, uint64_t key)
     int32_t pos[S], id[B], slot[B], mask = MASK;
     int64_t prompt = d->anchor - d->begin, a = d->anchor, limit = a + d->tokens;
 
-    kit_ok(cache_open(&context, w->dev, 2, S, 1, 32));
+    kit_ok(cache_open(&context, w->dev,
+                      &(struct cache_form){
+                          .layers = 2, .capacity = S, .kv_heads = 1, .head_dim = 32}));
     for (int64_t s = d->begin; s <= a; s++)
         w->ids[s] = (int32_t)rng_below(&r, MASK);
     for (int32_t i = 0; i < S; i++)

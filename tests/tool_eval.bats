@@ -202,3 +202,21 @@ differs() { # DRAFTER HIDDEN
     expect 65 "trained on target" -m tests/golden/target-qwen3-tied/model \
         --drafter "$tmp/run" --walk "$tmp/hidden"
 }
+
+@test "a target with recurrent states is rolled back" {
+    hybrid=tests/golden/target-qwen3_5-multimodal/model
+    "$BIN/draft-eval" -q -m "$hybrid" --plain -n 24 --emit "$here/text.jsonl" \
+        --ids "$here/plain.ids" -o "$here/plain.json" "$tmp/prompts.jsonl" >/dev/null
+    "$BIN/draft-pack" -q --length 192 -o "$here/packed" "$here/text.jsonl"
+    "$BIN/draft-extract" -q -m "$hybrid" --taps 0,1 -o "$here/hidden" "$here/packed"
+    "$BIN/draft-train" -q -m "$hybrid" -o "$here/run" --layers 2 --heads 2 --kv-heads 1 \
+        --head-dim 32 --inter 96 --block 6 --mask-id 511 --anchors 96 --lr 0.006 \
+        --epochs 25 "$here/hidden"
+    "$BIN/draft-eval" -q -m "$hybrid" --drafter "$here/run" -n 24 --ids "$here/live.ids" \
+        -o "$here/live.json" "$tmp/prompts.jsonl" >/dev/null
+    cmp "$here/plain.ids" "$here/live.ids"
+    [ "$(number identical "$here/live.json")" = true ]
+    tau=$(number tau "$here/live.json")
+    at_least "$tau" 1.5 # some proposals are kept and some are not
+    at_least 5.5 "$tau"
+}

@@ -13,7 +13,7 @@ static int64_t most(int64_t a, int64_t b)
 
 static size_t work_bytes(const struct lane *l, int64_t rows)
 {
-    size_t target = target_bytes(l->target, rows);
+    size_t target = target_bytes(l->target, rows, l->block - 1);
     size_t draft = l->drafter.dev ? drafter_decode_bytes(&l->drafter, rows) : 0;
     return target > draft ? target : draft;
 }
@@ -38,16 +38,19 @@ static int open_arenas(struct lane *l, int64_t rows)
 
 static int open_parts(struct lane *l, int64_t capacity)
 {
-    const struct target_config *t = target_config(l->target);
     const struct drafter_config *d = &l->drafter.config;
     int64_t rows = most(LANE_ROWS, l->block);
     size_t bytes = (size_t)rows * sizeof(int32_t);
 
     TRY(open_arenas(l, rows));
-    TRY(cache_open(&l->cache, l->dev, t->layers, capacity, t->kv_heads, t->head_dim));
+    struct cache_form own = target_cache_form(l->target, capacity, l->block - 1);
+    struct cache_form context = {.layers = d->layers,
+                                 .capacity = capacity,
+                                 .kv_heads = d->kv_heads,
+                                 .head_dim = d->head_dim};
+    TRY(cache_open(&l->cache, l->dev, &own));
     if (l->drafter.dev)
-        TRY(cache_open(&l->context, l->dev, d->layers, capacity, d->kv_heads,
-                       d->head_dim));
+        TRY(cache_open(&l->context, l->dev, &context));
     l->pos = mem_alloc(bytes);
     l->lo = mem_zero(1, bytes);
     l->hi = mem_alloc(bytes);

@@ -19,19 +19,6 @@ enum { PIECE_MIN = 16 };
 
 /* ---- memory ---- */
 
-static int64_t layers_run(const struct capture *c)
-{
-    const struct target_config *t = target_config(c->target);
-    return c->form.last ? t->layers : c->taps->layer[c->taps->n - 1] + 1;
-}
-
-static size_t cache_bytes(const struct capture *c)
-{
-    const struct target_config *t = target_config(c->target);
-    const int64_t dim[3] = {c->form.length, t->kv_heads, t->head_dim};
-    return 2 * (size_t)layers_run(c) * arena_bytes(c->dev->act, 3, dim);
-}
-
 static size_t out_bytes(const struct hidden_form *f, int64_t rows)
 {
     size_t n = arena_bytes(DT_BF16, T2(rows, f->taps * f->width));
@@ -45,8 +32,9 @@ static size_t out_bytes(const struct hidden_form *f, int64_t rows)
 
 static size_t piece_bytes(const struct capture *c, int64_t rows)
 {
-    size_t cache = rows < c->form.length ? cache_bytes(c) : 0;
-    return target_bytes(c->target, rows) + out_bytes(&c->form, rows) + cache;
+    struct cache_form past = target_cache_form(c->target, c->form.length, 0);
+    size_t cache = rows < c->form.length ? cache_bytes(c->dev, &past) : 0;
+    return target_bytes(c->target, rows, 0) + out_bytes(&c->form, rows) + cache;
 }
 
 /* choose_piece halves the piece until it fits. */
@@ -69,10 +57,9 @@ static int choose_piece(struct capture *c, size_t memory)
 static int open_device(struct capture *c)
 {
     const struct hidden_form *f = &c->form;
-    const struct target_config *t = target_config(c->target);
     int64_t n = c->piece;
 
-    TRY(arena_open(&c->work, c->dev, "pass", target_bytes(c->target, n)));
+    TRY(arena_open(&c->work, c->dev, "pass", target_bytes(c->target, n, 0)));
     TRY(arena_open(&c->out, c->dev, "taps", out_bytes(f, n)));
     c->aux = arena_tensor(&c->out, DT_BF16, T2(n, f->taps * f->width));
     if (f->fp8) {
@@ -83,8 +70,8 @@ static int open_device(struct capture *c)
         c->last = arena_tensor(&c->out, DT_BF16, T2(n, f->width));
     if (n == f->length)
         return 0;
-    return cache_open(&c->cache, c->dev, layers_run(c), f->length, t->kv_heads,
-                      t->head_dim);
+    struct cache_form past = target_cache_form(c->target, f->length, 0);
+    return cache_open(&c->cache, c->dev, &past);
 }
 
 static int open_host(struct capture *c)
