@@ -4,7 +4,7 @@
  * DIR/fuzz_safetensors gets a file with every type, DIR/fuzz_shard a shard, streams of
  * one and two runs, and names; each of the latter behind a byte that says whether
  * checksums are repaired (see fuzz_shard.c).  DIR/fuzz_jsonl gets records, plain and
- * compressed. */
+ * compressed, DIR/fuzz_readers the files of tests/golden. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,11 +108,72 @@ static int write_records(const char *dir)
     return rc;
 }
 
+/* Files of tests/golden behind a byte that chooses the reader (see fuzz_readers.c);
+ * Megatron's pairs in one file, behind the length of the index. */
+static int write_file(const char *dir, const char *name, char mode, const char *first,
+                      const char *second)
+{
+    char *a = NULL, *b = NULL, *path = file_path(dir, name);
+    size_t n = 0, m = 0;
+    struct buf out = {0};
+    int rc = path ? file_read(first, &a, &n) : E_MEMORY;
+    if (rc == 0 && second)
+        rc = file_read(second, &b, &m);
+    buf_addc(&out, mode);
+    if (second) {
+        buf_addc(&out, (char)(n % 256));
+        buf_addc(&out, (char)(n / 256));
+    }
+    buf_add(&out, a, n);
+    if (m > 0)
+        buf_add(&out, b, m);
+    if (rc == 0 && (rc = buf_check(&out)) == 0)
+        rc = file_write(path, out.p, out.len);
+    mem_free(a);
+    mem_free(b);
+    mem_free(path);
+    buf_drop(&out);
+    return rc;
+}
+
+static int write_files(const char *dir)
+{
+#define DATA "tests/golden/data/"
+    static const struct {
+        const char *name;
+        char mode;
+        const char *first, *second;
+    } seeds[] = {
+        {"vector", 0, DATA "npy/vector.npy", NULL},
+        {"matrix", 1, DATA "npy/matrix.npy", NULL},
+        {"version3", 2, DATA "npy/version3.npy", NULL},
+        {"odd-tar", 3, DATA "tar/odd.tar", NULL},
+        {"arrays", 3, DATA "tar/arrays.tgz", NULL},
+        {"json", 9, DATA "tar/json.tar.gz", NULL},
+        {"bytes", 4, DATA "mds-bytes/shard.00000.mds", NULL},
+        {"dynamic", 5, DATA "mds-dynamic/shard.00000.mds", NULL},
+        {"shaped", 5, DATA "mds-shaped/shard.00000.mds", NULL},
+        {"labels", 9, DATA "mds-labels/shard.00000.mds.zstd", NULL},
+        {"packed", 6, "tests/golden/shards/packed/packed-00000.safetensors", NULL},
+        {"plain", 7, DATA "npy/plain.u16", NULL},
+        {"whole", 8, DATA "npy/plain.u16", NULL},
+        {"int32", 10, DATA "megatron/int32.idx", DATA "megatron/int32.bin"},
+        {"uint8", 10, DATA "megatron/uint8.idx", DATA "megatron/uint8.bin"}};
+    int rc = file_make_dirs(dir);
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds && rc == 0; i++)
+        rc = write_file(dir, seeds[i].name, seeds[i].mode, seeds[i].first,
+                        seeds[i].second);
+    return rc;
+}
+
 static int write_seeds(const char *dir)
 {
     char *st = file_path(dir, "fuzz_safetensors"), *sh = file_path(dir, "fuzz_shard");
-    char *records = file_path(dir, "fuzz_jsonl");
-    int rc = st && sh && records ? write_records(records) : E_MEMORY;
+    char *records = file_path(dir, "fuzz_jsonl"),
+         *files = file_path(dir, "fuzz_readers");
+    int rc = st && sh && records && files ? write_records(records) : E_MEMORY;
+    TRY_GOTO(rc, rc, out);
+    TRY_GOTO(rc, write_files(files), out);
     TRY_GOTO(rc, rc, out);
     TRY_GOTO(rc, file_make_dirs(st), out);
     TRY_GOTO(rc, file_make_dirs(sh), out);
@@ -128,6 +189,7 @@ out:
     mem_free(st);
     mem_free(sh);
     mem_free(records);
+    mem_free(files);
     return rc;
 }
 

@@ -197,7 +197,8 @@ int inflow_cut(struct inflow *in, size_t n, struct buf *out)
 {
     struct buf rest = *out;
     buf_clear(&rest);
-    buf_add(&rest, in->have.p + n, in->have.len - n);
+    if (in->have.len > n)
+        buf_add(&rest, in->have.p + n, in->have.len - n);
     *out = in->have;
     in->have = rest;
     out->len = n;

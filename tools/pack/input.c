@@ -19,8 +19,10 @@
 #include "file.h"
 #include "hash.h"
 #include "json.h"
+#include "mds_index.h"
 #include "mem.h"
 #include "read_megatron.h"
+#include "read_packed.h"
 
 static int add(struct input *in, const char *path, const char *name, int64_t size)
 {
@@ -102,6 +104,23 @@ static int add_set(struct input *in, const char *dir, size_t root, char *const *
     return 0;
 }
 
+/* The shards that an index of MosaicML's lists: 1, or 0 when there is none. */
+static int add_mds(struct input *in, const char *dir, size_t root)
+{
+    char **names;
+    int64_t n, before = in->n;
+    if (in->choice.format && strcmp(in->choice.format->name, "mds") != 0)
+        return 0;
+    int rc = mds_index(&names, &n, dir);
+    if (rc <= 0)
+        return rc;
+    rc = add_set(in, dir, root, names, n);
+    if (rc == 0 && in->n - before != n)
+        rc = err_set(E_FORMAT, "%s: shards compressed in a way that is not read", dir);
+    file_list_free(names, n);
+    return rc < 0 ? rc : 1;
+}
+
 static int walk(struct input *in, const char *dir, size_t root)
 {
     char *split = NULL, **names;
@@ -114,6 +133,9 @@ static int walk(struct input *in, const char *dir, size_t root)
         return is;
     }
     TRY(is);
+    is = add_mds(in, dir, root);
+    if (is != 0)
+        return is < 0 ? is : 0;
     is = dataset_files(&names, &n, dir);
     if (is == 0)
         return walk_entries(in, dir, root);
@@ -123,13 +145,41 @@ static int walk(struct input *in, const char *dir, size_t root)
     return rc;
 }
 
-/* By name, and the files of a saved dataset, which lie in one folder, by their list. */
+/* By name, and the files of a saved dataset, which lie below one folder, by their list.
+ */
 static int by_name(const void *a, const void *b)
 {
     const struct input_file *x = a, *y = b;
     if (x->set && x->set == y->set)
         return (x->place > y->place) - (x->place < y->place);
     return strcmp(x->name, y->name);
+}
+
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Runs of packed rows, which are known by their names, must be whole. */
+static int check_runs(const struct input *in, int64_t first)
+{
+    char *dir = NULL;
+    int rc = 0;
+    for (int64_t i = first; i < in->n && rc == 0; i++) {
+        const char *path = in->at[i].path, *name = last_name(path);
+        size_t n = (size_t)(name - path);
+        if (!packed_names(name) || (dir && strncmp(dir, path, n) == 0 && !dir[n]))
+            continue; // nothing of ours, or checked with the one before
+        mem_free(dir);
+        dir = mem_text(path);
+        if (!dir)
+            return E_MEMORY;
+        dir[n] = 0;
+        rc = packed_whole(dir);
+    }
+    mem_free(dir);
+    return rc;
 }
 
 static int add_folder(struct input *in, const char *dir)
@@ -140,13 +190,7 @@ static int add_folder(struct input *in, const char *dir)
     if (in->n == first)
         return err_set(E_MISSING, "%s: no file of a format that is read here", dir);
     qsort(in->at + first, (size_t)(in->n - first), sizeof *in->at, by_name);
-    return 0;
-}
-
-static const char *last_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    return check_runs(in, first);
 }
 
 /* A file and the other half that it is read with, in the order of their names, unless

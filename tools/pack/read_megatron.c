@@ -110,7 +110,7 @@ static int read_head(struct index *x)
     if (i64_at(p + 9, 0) != 1)
         return err_set(E_FORMAT, "%s: version %" PRId64 " is not known", x->path,
                        i64_at(p + 9, 0));
-    TRY(read_type(x, p[17]));
+    TRY(read_type(x, x->map.data[17]));
     int64_t s = i64_at(p + 18, 0), d = i64_at(p + 26, 0), most = size - HEAD;
     if (s < 0 || d < 1 || s > most / 12 || d > most / 8)
         return err_set(E_FORMAT,

@@ -11,15 +11,22 @@
 #include "npy.h"
 #include "read_arrow.h"
 #include "read_jsonl.h"
+#include "read_mds.h"
 #include "read_megatron.h"
 #include "read_npy.h"
+#include "read_packed.h"
 #include "read_raw.h"
+#include "read_tar.h"
 #include "tokens.h"
 
 static const char *const jsonl_endings[] = {".jsonl", NULL};
 
 static const char *const npy_endings[] = {".npy", NULL};
 static const char *const megatron_endings[] = {".bin", ".idx", NULL};
+static const char *const mds_endings[] = {".mds", NULL};
+static const char *const packed_endings[] = {".safetensors", NULL};
+static const char *const tar_endings[] = {".tar",  ".tgz",  ".txz",
+                                          ".tbz2", ".tzst", NULL};
 static const char *const raw_endings[] = {".bin", ".raw", ".npy", NULL}; // see --format
 static const char *const arrow_endings[] = {".arrow", ".arrows", ".feather", NULL};
 
@@ -59,6 +66,27 @@ static const struct reader readers[] = {
      .close = megatron_close,
      .block = megatron_block,
      .parse = tokens_parse},
+    {.name = "tar",
+     .endings = tar_endings,
+     .is = tar_is,
+     .open = tar_open,
+     .close = tar_close,
+     .block = tar_block,
+     .parse = tar_parse},
+    {.name = "mds",
+     .endings = mds_endings,
+     .is = mds_is,
+     .open = mds_open,
+     .close = mds_close,
+     .block = mds_block,
+     .parse = mds_parse},
+    {.name = "packed",
+     .endings = packed_endings,
+     .is = packed_is,
+     .open = packed_open,
+     .close = packed_close,
+     .block = packed_block,
+     .parse = packed_parse},
     {.name = "raw",
      .endings = raw_endings,
      .open = read_raw_open,

@@ -20,9 +20,10 @@ struct unpack {
     unpack_source *source;
     void *ctx;
     const char *name;
-    int64_t got;   // bytes that the source gave
-    int failed;    // its code
-    bool tar;      // not a plain stream
+    int64_t got; // bytes that the source gave
+    int failed;  // its code
+    bool tar;    // not a plain stream
+    bool ended;
     bool first;    // nothing has been read of the stream
     int64_t zeros; // at the end of what the source gave
 };
@@ -149,8 +150,11 @@ void unpack_close(struct unpack *u)
 /* 1: an entry, 0: the end.  A warning is of names in other alphabets and the like. */
 static int next_entry(struct unpack *u, struct archive_entry **e)
 {
+    if (u->ended)
+        return 0;
     int rc = archive_read_next_header(u->archive, e);
-    if (rc == ARCHIVE_EOF)
+    u->ended = rc == ARCHIVE_EOF;
+    if (u->ended)
         return 0;
     return rc == ARCHIVE_OK || rc == ARCHIVE_WARN ? 1 : fail(u);
 }
