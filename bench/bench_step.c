@@ -24,6 +24,7 @@ static const struct {
 } shapes[] = {{8192, 512}, {4096, 128}};
 
 static int runs = 9;
+static struct log silent;
 
 static double now(void)
 {
@@ -58,8 +59,8 @@ static int measure(struct dev *d, int64_t length, int64_t anchors)
     const struct trial_shape s = {trial_published(4), length, anchors, 0};
     struct trial t;
     double forward, step, norm;
-    TRY(trial_open(&t, d, &s));
-    size_t bytes = d->held - t.optim.state.size;
+    TRY(trial_open(&t, d, &s, &silent));
+    size_t bytes = d->held - t.room.optim.state.size;
     int rc = median_ms(&t, trial_forward, &forward);
     if (rc == 0)
         rc = median_ms(&t, trial_step, &step);
@@ -67,10 +68,10 @@ static int measure(struct dev *d, int64_t length, int64_t anchors)
         rc = trial_norm(&t, &norm);
     if (rc == 0)
         printf("%.1f\t%lld\t%lld\t%.2f\t%.2f\t%.0f\t%.0f\t%zu\t%.2f\t%zu\t%.4f\t%.4g\n",
-               1e-6 * (double)t.plan.trained, (long long)length, (long long)anchors,
-               forward, step, 1e3 * (double)length / step, 1e-9 * trial_flop(&t) / step,
-               bytes, (double)bytes / 0x1p30, t.optim.state.size,
-               t.result.loss / t.result.weight, norm);
+               1e-6 * (double)t.room.plan.trained, (long long)length,
+               (long long)anchors, forward, step, 1e3 * (double)length / step,
+               1e-9 * trial_flop(&t) / step, bytes, (double)bytes / 0x1p30,
+               t.room.optim.state.size, t.result.loss / t.result.weight, norm);
     trial_close(&t);
     return rc;
 }

@@ -10,6 +10,11 @@
 
 struct backend {
     const char *name;
+    enum dtype act;               /* of activations */
+    const struct dev_part *parts; /* taken at open; NULL: none */
+    int full;                     /* code of an allocation that failed */
+    int (*memory)(struct dev *d, struct dev_memory *m);            /* NULL: untold */
+    void (*identity)(const struct dev *d, char out[DEV_IDENTITY]); /* NULL: name */
     int (*open)(struct dev *d, int index);
     void (*close)(struct dev *d);
     void *(*alloc)(struct dev *d, size_t bytes); /* NULL: failed, message set */

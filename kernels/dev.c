@@ -37,6 +37,39 @@ static int parse_name(const char *name, const struct backend **ops, int *index)
                    name);
 }
 
+int dev_outline(struct dev *d, const char *name)
+{
+    int index;
+    *d = (struct dev){0};
+    TRY(parse_name(name, &d->ops, &index));
+    d->act = d->ops->act;
+    return 0;
+}
+
+const struct dev_part *dev_parts(const struct dev *d)
+{
+    static const struct dev_part none = {0};
+    return d->ops->parts ? d->ops->parts : &none;
+}
+
+int dev_memory(struct dev *d, struct dev_memory *m)
+{
+    *m = (struct dev_memory){0};
+    if (!d->ops->memory)
+        return 0;
+    TRY(dev_sync(d));
+    TRY(d->ops->memory(d, m));
+    return 1;
+}
+
+void dev_identity(const struct dev *d, char out[DEV_IDENTITY])
+{
+    if (d->ops->identity)
+        d->ops->identity(d, out);
+    else
+        snprintf(out, DEV_IDENTITY, "%s", d->ops->name);
+}
+
 int dev_open(struct dev **out, const char *name, struct par *par)
 {
     const struct backend *ops;
@@ -46,6 +79,7 @@ int dev_open(struct dev **out, const char *name, struct par *par)
     if (!d)
         return E_MEMORY;
     d->ops = ops;
+    d->act = ops->act;
     d->par = par;
     int rc = ops->open(d, index);
     if (rc < 0) {
@@ -68,7 +102,7 @@ int dev_alloc(struct dev *d, void **out, size_t bytes)
 {
     void *p = d->ops->alloc(d, bytes);
     if (!p)
-        return E_MEMORY;
+        return d->ops->full;
     d->held += bytes;
     *out = p;
     return 0;
@@ -130,7 +164,7 @@ static size_t round_up(size_t bytes)
 
 int arena_open(struct arena *a, struct dev *d, const char *name, size_t size)
 {
-    void *base;
+    void *base = NULL;
     *a = (struct arena){.dev = d, .name = name};
     int rc = dev_alloc(d, &base, size);
     if (rc < 0)

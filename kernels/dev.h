@@ -23,6 +23,20 @@
 
 struct backend; /* backend.h: the table of operations */
 
+/* What a device takes for itself when it is opened; a table ends with name NULL. */
+struct dev_part {
+    const char *name, *what;
+    size_t bytes;
+};
+
+/* The memory of a card.  `shapes` counts the kinds of products met so far: a new one
+ * may load code, once.  `shared`: other processes are on the card too. */
+struct dev_memory {
+    size_t available, total;
+    int64_t shapes;
+    bool shared;
+};
+
 struct dev {
     const struct backend *ops;
     struct par *par;      /* CPU workers; borrowed from the caller of dev_open */
@@ -42,8 +56,24 @@ struct dev {
 int dev_open(struct dev **out, const char *name, struct par *par);
 void dev_close(struct dev *d);
 
-/* dev_alloc gives uninitialised device memory, 256-byte aligned; E_MEMORY names the
- * bytes asked for and free. */
+/* dev_outline fills a device that can be asked for its type and its parts, and nothing
+ * else: what is planned for a card needs no card, and no build with CUDA. */
+int dev_outline(struct dev *d, const char *name);
+const struct dev_part *dev_parts(const struct dev *d);
+
+/* dev_memory waits for the device and looks: 1, or 0 where there is nothing to tell, as
+ * on the CPU, whose memory is everyone's. */
+int dev_memory(struct dev *d, struct dev_memory *m);
+
+/* dev_identity writes what the bits of a result depend on: "cpu", whatever the machine;
+ * for a GPU its name, the library of products and a digest of the algorithms it has
+ * taken so far, in order. */
+enum { DEV_IDENTITY = 160 };
+void dev_identity(const struct dev *d, char out[DEV_IDENTITY]);
+
+/* dev_alloc gives uninitialised device memory, 256-byte aligned.  When there is not
+ * enough the message names the bytes asked for and free, and the code is E_MEMORY for
+ * the host's memory, E_CONFIG for a card's: that one does not grow. */
 int dev_alloc(struct dev *d, void **out, size_t bytes);
 void dev_free(struct dev *d, void *p, size_t bytes);
 int dev_put(struct dev *d, void *to, const void *host,

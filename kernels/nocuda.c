@@ -12,7 +12,8 @@ static int refuse(struct dev *d, int index)
     return err_set(E_CONFIG, "this build has no CUDA, build with make CUDA=1");
 }
 
-const struct backend cuda_backend = {.name = "cuda", .open = refuse};
+const struct backend cuda_backend = {
+    .name = "cuda", .act = DT_BF16, .parts = cuda_parts, .open = refuse};
 
 double cuda_mma_peak(struct dev *d, int loops)
 {

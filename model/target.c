@@ -18,11 +18,12 @@ static int check_device(const struct target *t, const char *dir)
                    dir, t->config.type);
 }
 
-/* open_with opens the first `layers` layers (-1: all) and the head in the given form.
- * Everything that can be wrong with a checkpoint is found before the device is asked
- * for memory. */
+/* open_with opens the first `layers` layers (-1: all) and the head in the given form,
+ * or, with `only`, tells what they would take and leaves the device alone. Everything
+ * that can be wrong with a checkpoint is found before the device is asked for memory.
+ */
 static int open_with(struct target **out, struct dev *d, const char *dir,
-                     int64_t layers, enum target_head head)
+                     int64_t layers, enum target_head head, size_t *only)
 {
     struct st_model m = {0};
     struct target *t = mem_zero(1, sizeof *t);
@@ -47,7 +48,7 @@ static int open_with(struct target **out, struct dev *d, const char *dir,
         goto out;
     }
     TRY_GOTO(rc, st_model_open(&m, dir), out);
-    rc = target_load(t, &m, head);
+    rc = target_load(t, &m, head, only);
 out:
     st_model_close(&m);
     if (rc < 0)
@@ -61,12 +62,22 @@ int target_open(struct target **out, struct dev *d, const char *dir, int64_t las
                 bool head)
 {
     return open_with(out, d, dir, last_layer < 0 ? -1 : last_layer + 1,
-                     head ? TARGET_LOGITS : TARGET_HEADLESS);
+                     head ? TARGET_LOGITS : TARGET_HEADLESS, NULL);
 }
 
 int target_vocabulary(struct target **out, struct dev *d, const char *dir)
 {
-    return open_with(out, d, dir, 0, TARGET_VOCABULARY);
+    return open_with(out, d, dir, 0, TARGET_VOCABULARY, NULL);
+}
+
+int target_vocabulary_bytes(size_t *bytes, uint64_t *digest, struct dev *d,
+                            const char *dir)
+{
+    struct target *t;
+    TRY(open_with(&t, d, dir, 0, TARGET_VOCABULARY, bytes));
+    *digest = t->digest;
+    target_close(t);
+    return 0;
 }
 
 void target_close(struct target *t)

@@ -46,6 +46,11 @@ struct tensor target_head(const struct target *t);
 /* target_vocabulary opens only those two matrices (for training a drafter). */
 int target_vocabulary(struct target **out, struct dev *d, const char *dir);
 
+/* target_vocabulary_bytes tells what those take on d, of which dev_outline is enough,
+ * and the target's digest. */
+int target_vocabulary_bytes(size_t *bytes, uint64_t *digest, struct dev *d,
+                            const char *dir);
+
 struct target_pass {
     int64_t rows;
     const int32_t *ids, *pos; /* host [rows] */

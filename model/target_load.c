@@ -173,21 +173,35 @@ static int open_rope(struct target *t, struct arena *a)
     return rope_open(&t->freq, a, t->dev, &r);
 }
 
-int target_load(struct target *t, const struct st_model *m, enum target_head head)
+/* measure finds all tensors and tells what they take. */
+static int measure(struct want *k, const struct st_model *m, enum target_head head,
+                   size_t *bytes)
+{
+    struct target *t = k->t;
+    struct arena plan = arena_plan();
+    want_all(k, m, head);
+    TRY(weights_match(&k->w, m));
+    TRY(st_model_digest(m, &t->digest));
+    TRY(weights_load(&k->w, t->dev, &plan));
+    TRY(open_rope(t, &plan));
+    *bytes = plan.used;
+    return 0;
+}
+
+int target_load(struct target *t, const struct st_model *m, enum target_head head,
+                size_t *only)
 {
     bool hybrid = t->config.hybrid;
     struct want k = {.w = {.fp8 = t->config.fp8, .ignore = hybrid ? beside : NULL},
                      .t = t,
                      .gain = hybrid ? WEIGHTS_ONE : WEIGHTS_ACT};
-    struct arena plan = arena_plan();
+    size_t bytes;
     int rc;
     find_names(&k, m);
-    want_all(&k, m, head);
-    TRY_GOTO(rc, weights_match(&k.w, m), out);
-    TRY_GOTO(rc, st_model_digest(m, &t->digest), out);
-    TRY_GOTO(rc, weights_load(&k.w, t->dev, &plan), out);
-    TRY_GOTO(rc, open_rope(t, &plan), out);
-    TRY_GOTO(rc, arena_open(&t->arena, t->dev, "the target", plan.used), out);
+    TRY_GOTO(rc, measure(&k, m, head, only ? only : &bytes), out);
+    if (only)
+        goto out;
+    TRY_GOTO(rc, arena_open(&t->arena, t->dev, "the target", bytes), out);
     TRY_GOTO(rc, weights_load(&k.w, t->dev, &t->arena), out);
     TRY_GOTO(rc, open_rope(t, &t->arena), out);
     if (!t->head.data && head == TARGET_VOCABULARY)

@@ -38,8 +38,10 @@ struct target {
  * for products, or its rows without the norm. */
 enum target_head { TARGET_HEADLESS, TARGET_LOGITS, TARGET_VOCABULARY };
 
-/* target_load fills the weights of t, whose config and layers are set. */
-int target_load(struct target *t, const struct st_model *m, enum target_head head);
+/* target_load fills the weights of t, whose config and layers are set, or, with `only`,
+ * does no more than tell what that takes on the device. */
+int target_load(struct target *t, const struct st_model *m, enum target_head head,
+                size_t *only);
 
 /* Working memory of a pass: T rows, R rows more that are replayed.  What attention,
  * DeltaNet and MLP use is the same memory. */

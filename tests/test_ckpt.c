@@ -92,6 +92,7 @@ START_TEST(goes_there_and_back)
     kit_ok(ckpt_open(&again));
     ck_assert_int_eq(again.step, 10);
     kit_ok(ckpt_load(&again, &b.optim));
+    ck_assert_str_eq(again.made_on, "cpu");
     kit_same("master", b.optim.master.data, master, bytes);
     kit_same("m", b.optim.m.data, m, bytes);
     kit_same("v", b.optim.v.data, v, bytes);

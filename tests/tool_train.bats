@@ -223,5 +223,16 @@ EOF
     run train "$D/x" --plan
     [ "$status" = 0 ]
     [[ $output == *activations*total* ]]
+    [[ $output != *logits* ]]
+    [ ! -e "$D/x" ]
+}
+
+@test "a card's memory is planned without a card" {
+    run train "$D/x" --plan -d cuda
+    [ "$status" = 0 ]
+    for name in scratch products logits vocabulary weights gradients optimizer row activations; do
+        [[ $output == *"$name"* ]]
+    done
+    awk '$1 == "total" { exit $2 != sum } $2 ~ /^[0-9]+$/ { sum += $2 }' <<<"$output"
     [ ! -e "$D/x" ]
 }

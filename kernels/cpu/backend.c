@@ -34,7 +34,6 @@ static int cpu_open(struct dev *d, int index)
         return E_MEMORY;
     }
     d->state = m;
-    d->act = DT_REAL;
     return 0;
 }
 
@@ -103,6 +102,8 @@ void *cpu_scratch(struct dev *d, size_t bytes)
 
 const struct backend cpu_backend = {
     .name = "cpu",
+    .act = DT_REAL,
+    .full = E_MEMORY,
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,

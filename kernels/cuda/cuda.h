@@ -20,6 +20,7 @@ extern "C" {
 
 #include "backend.h"
 #include "err.h"
+#include "workspace.h"
 
 /* What a kernel can find wrong; the first one stays. */
 enum { FAULT_NONE, FAULT_ID, FAULT_LABEL, FAULT_NAN, FAULT_FINITE };
@@ -29,13 +30,6 @@ struct cuda_fault {
     int value;          /* the id, where there is one */
     long long position; /* row */
     const char *what;   /* what op_finite was given: a host pointer, only carried */
-};
-
-enum {
-    CUDA_SCRATCH_BYTES = 64 << 20, /* partial sums; attention's row data and plan */
-    CUDA_LT_BYTES = 32 << 20,      /* cuBLASLt's own workspace */
-    CUDA_LOGITS_BYTES = 288 << 20, /* one chunk of logits in op_head_loss */
-    CUDA_WORKSPACE_BYTES = CUDA_SCRATCH_BYTES + CUDA_LT_BYTES + CUDA_LOGITS_BYTES
 };
 
 struct cuda_state {
@@ -73,6 +67,14 @@ void cuda_add_partials(struct dev *d, struct tensor w, const float *partial, int
 /* matmul.cu: opened and closed with the device. */
 int cuda_matmul_open(struct dev *d);
 void cuda_matmul_close(struct dev *d);
+
+/* cuda_matmul_met counts the shapes of products so far, and digests their algorithms in
+ * the order in which they were chosen. */
+int64_t cuda_matmul_met(const struct dev *d, uint64_t *digest);
+
+/* cuda_neighbours counts the other processes on the card, as far as NVIDIA's management
+ * library can be found and tells; 0 when not. */
+int cuda_neighbours(const struct dev *d);
 
 /* cuda_product: c[m,n] = op(a) op(b), plus c itself when `add`, in cuBLAS's terms:
  * every matrix column-major, op = transpose when turned, ld in elements, c packed (ld =

@@ -4,12 +4,15 @@
  * Modules are loaded at open (CUDA_MODULE_LOADING=EAGER is the tool's business), the
  * workspace is taken once, and everything runs on one stream: a step after the first
  * changes nothing in the card's free memory, which draft-train checks. */
+#include <cublasLt.h>
 #include <cuda_runtime.h>
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cuda.h"
+#include "hash.h"
 #include "mem.h"
 
 /* failed reports a CUDA call's failure in err's slot. */
@@ -81,7 +84,6 @@ static int device_open(struct dev *d, int index)
     if (!s)
         return E_MEMORY;
     d->state = s;
-    d->act = DT_BF16;
     int rc = open_state(d, s, index);
     if (rc < 0)
         device_close(d);
@@ -158,6 +160,31 @@ static int device_sync(struct dev *d)
     return s->fault->kind == FAULT_NONE ? 0 : fault_error(s->fault);
 }
 
+static int device_memory(struct dev *d, struct dev_memory *m)
+{
+    uint64_t digest;
+    cudaError_t e = cudaMemGetInfo(&m->available, &m->total);
+    if (e != cudaSuccess)
+        return failed(e, E_DEVICE, "free memory of the GPU");
+    m->shapes = cuda_matmul_met(d, &digest);
+    m->shared = cuda_neighbours(d) > 0;
+    return 0;
+}
+
+static void device_identity(const struct dev *d, char out[DEV_IDENTITY])
+{
+    struct cudaDeviceProp prop;
+    uint64_t digest;
+    char text[HASH_TEXT];
+    int driver = 0;
+    cuda_matmul_met(d, &digest);
+    cudaDriverGetVersion(&driver);
+    bool known = cudaGetDeviceProperties(&prop, cuda_state(d)->index) == cudaSuccess;
+    snprintf(out, DEV_IDENTITY, "%.64s, driver %d, cuBLASLt %zu, algorithms %s",
+             known ? prop.name : "GPU", driver, cublasLtGetVersion(),
+             hash_text(text, digest));
+}
+
 void cuda_launched(struct dev *d, const char *kernel)
 {
     cudaError_t e = cudaGetLastError();
@@ -167,6 +194,11 @@ void cuda_launched(struct dev *d, const char *kernel)
 
 const struct backend cuda_backend = {
     "cuda",
+    DT_BF16,
+    cuda_parts,
+    E_CONFIG,
+    device_memory,
+    device_identity,
     device_open,
     device_close,
     device_alloc,

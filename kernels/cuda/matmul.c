@@ -33,6 +33,8 @@ struct plan {
 
 struct lt {
     cublasLtHandle_t handle;
+    int64_t met;     /* shapes so far */
+    uint64_t digest; /* of their algorithms, in order */
     struct plan plan[BUCKETS][WAYS];
 };
 
@@ -127,9 +129,21 @@ static int choose(struct lt *lt, struct plan *p)
     cublasLtMatmulPreferenceDestroy(want);
     if (!rc && n == 0)
         rc = CUBLAS_STATUS_NOT_SUPPORTED;
-    if (!rc)
-        p->algo = found.algo;
-    return rc;
+    if (rc)
+        return rc;
+    p->algo = found.algo;
+    const uint64_t word[] = {lt->digest, hash_bytes(p, offsetof(struct plan, desc)),
+                             hash_bytes(&p->algo, sizeof p->algo)};
+    lt->digest = hash_bytes(word, sizeof word);
+    lt->met++;
+    return 0;
+}
+
+int64_t cuda_matmul_met(const struct dev *d, uint64_t *digest)
+{
+    const struct lt *lt = cuda_state(d)->lt;
+    *digest = lt->digest;
+    return lt->met;
 }
 
 /* find returns the plan of a shape, made at its first use. */

@@ -145,6 +145,21 @@ static int upload(struct batch *b, const struct intake_row *in, struct tensor *a
     return 0;
 }
 
+/* set_blocks gives a row its spans, and the arrays of its blocks. */
+static void set_blocks(struct batch *b, struct drafter_row *out)
+{
+    span_blocks(b->at, b->block_lo, b->slide, b->block_hi, b->anchor, out->blocks,
+                b->block, b->window, b->pos);
+    out->id = b->id;
+    out->at = b->at;
+    out->lo = b->block_lo;
+    out->slide = b->slide;
+    out->hi = b->block_hi;
+    out->row = b->row;
+    out->label = b->label;
+    out->weight = b->weight;
+}
+
 int batch_lay(struct batch *b, struct drafter_row *out, const struct anchor_row *x,
               uint64_t key)
 {
@@ -153,21 +168,35 @@ int batch_lay(struct batch *b, struct drafter_row *out, const struct anchor_row 
     if (n <= 0)
         return (int)n;
     span_docs(b->pos, b->lo, b->hi, x->doc, x->length);
-    span_blocks(b->at, b->block_lo, b->slide, b->block_hi, b->anchor, n, b->block,
-                b->window, b->pos);
     for (int64_t r = 0; r < n * b->block; r++)
         b->id[r] = r % b->block ? b->mask_id : x->ids[b->anchor[r / b->block]];
-    out->id = b->id;
-    out->at = b->at;
-    out->lo = b->block_lo;
-    out->slide = b->slide;
-    out->hi = b->block_hi;
+    set_blocks(b, out);
     out->labelled =
         anchor_labels(b->row, b->label, b->weight, b->anchor, n, b->block, b->gamma, x);
-    out->row = b->row;
-    out->label = b->label;
-    out->weight = b->weight;
     return 0;
+}
+
+void batch_full(struct batch *b, struct drafter_row *out)
+{
+    int64_t rows = b->anchors * b->block, labelled = 0;
+    *out = (struct drafter_row){.context = b->length,
+                                .pos = b->pos,
+                                .blocks = b->anchors,
+                                .labelled = rows - b->anchors,
+                                .aux = b->states};
+    for (int64_t s = 0; s < b->length; s++)
+        b->pos[s] = (int32_t)s;
+    for (int64_t j = 0; j < b->anchors; j++)
+        b->anchor[j] = (int32_t)(j * b->length / b->anchors);
+    for (int64_t r = 0; r < rows; r++) {
+        b->id[r] = 0;
+        if (r % b->block == 0)
+            continue;
+        b->row[labelled] = (int32_t)r;
+        b->label[labelled] = 0;
+        b->weight[labelled++] = 1;
+    }
+    set_blocks(b, out);
 }
 
 int batch_make(struct batch *b, struct drafter_row *out, const struct intake_row *in,

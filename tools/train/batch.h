@@ -51,6 +51,10 @@ void batch_close(struct batch *b);
 int batch_lay(struct batch *b, struct drafter_row *out, const struct anchor_row *x,
               uint64_t key);
 
+/* batch_full makes the largest row there can be, of no text: every block there, every
+ * slot labelled, id 0 throughout.  aux is b->states as they are. */
+void batch_full(struct batch *b, struct drafter_row *out);
+
 /* batch_make fills `out` (borrowed from b until the next call) from a row, with the
  * anchors of `epoch`; blocks 0 when the row has no candidates, and then the hidden
  * states stay where they are.  E_FORMAT naming file, row and record for ids outside the

@@ -211,7 +211,7 @@ int ckpt_open(struct ckpt *c)
     return rotate(c);
 }
 
-int ckpt_load(const struct ckpt *c, struct optimizer *o)
+int ckpt_load(struct ckpt *c, struct optimizer *o)
 {
     struct st_file f;
     struct dev *d = o->state.dev;
@@ -220,6 +220,9 @@ int ckpt_load(const struct ckpt *c, struct optimizer *o)
     mem_free(path);
     if (rc < 0)
         return rc;
+    const char *made_on = st_meta(&f.header, "device");
+    snprintf(c->made_on, sizeof c->made_on, "%s",
+             made_on ? made_on : "an unknown device");
     rc = ckpt_file_read(&f, d, "master", o->master);
     if (rc == 0)
         rc = ckpt_file_read(&f, d, "m", o->m);

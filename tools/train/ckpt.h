@@ -27,14 +27,16 @@ struct ckpt_about {
     char input[HASH_TEXT];  /* first shard's header; "" not known: taken from RUN */
     char whole[HASH_TEXT];  /* digest of the input; "" for a stream: not compared */
     char valid[HASH_TEXT];  /* digest of the validation rows; "" none */
-    const char *device;     /* "cpu" or "cuda" */
+    char
+        device[DEV_IDENTITY]; /* dev_identity, once a step has run; set before a save */
 };
 
 struct ckpt {
     const char *run;
     int64_t every, keep; /* steps between saves; how many stay, 0: all */
     struct ckpt_about about;
-    int64_t step; /* of the newest checkpoint; 0: none */
+    int64_t step;               /* of the newest checkpoint; 0: none */
+    char made_on[DEV_IDENTITY]; /* the device of the one that was loaded */
 };
 
 /* Where a run stands: `row` is the next row inside `epoch`. */
@@ -48,7 +50,7 @@ int ckpt_open(struct ckpt *c);
 
 /* ckpt_load puts the newest checkpoint's state on the device.  E_FORMAT when it is
  * damaged or of another shape. */
-int ckpt_load(const struct ckpt *c, struct optimizer *o);
+int ckpt_load(struct ckpt *c, struct optimizer *o);
 
 /* ckpt_save writes a checkpoint, names it in RUN/latest, and removes those that are
  * neither among the newest `keep` nor the newest; those saved off the grid of `every`

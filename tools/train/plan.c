@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* plan.c - lines of the memory table, and their sum. */
+/* plan.c - lines of the memory table, their sum, and what would make it smaller. */
 #include "plan.h"
 
 #include "err.h"
 #include "num.h"
 #include "optimizer.h"
+
+#include <stdio.h>
 
 static void add(struct plan *p, const char *name, size_t bytes, const char *what)
 {
@@ -19,26 +21,86 @@ static size_t weight_bytes(const struct dev *d, const struct drafter *m)
            arena_bytes(DT_F32, T1(m->config.head_dim / 2));
 }
 
-int plan_make(struct plan *p, struct dev *d, const struct batch_shape *s,
-              bool accumulate, size_t held)
+int plan_make(struct plan *p, const struct plan_for *f)
 {
-    struct drafter shape = {.config = *s->config, .dev = d};
+    const struct batch_shape *s = &f->shape;
+    struct drafter shape = {.config = *s->config, .dev = f->dev};
     int64_t rows = s->anchors * s->config->block;
     size_t gradients, state;
     *p = (struct plan){0};
     TRY(param_table(&shape.table, s->config));
     p->trained = shape.table.trained;
     p->work = drafter_bytes(&shape, s->length, rows, rows - s->anchors, true);
-    optimizer_bytes(d, shape.table.count, accumulate, &gradients, &state);
-    add(p, "vocabulary", held, "the target's embedding and head, frozen");
-    add(p, "weights", weight_bytes(d, &shape), "the drafter");
-    add(p, "gradients", gradients, accumulate ? "summed in f32" : "of one row");
+    optimizer_bytes(f->dev, shape.table.count, f->accumulate, &gradients, &state);
+    for (const struct dev_part *own = dev_parts(f->dev); own->name; own++)
+        add(p, own->name, own->bytes, own->what);
+    p->own = p->total;
+    add(p, "vocabulary", f->vocabulary, "the target's embedding and head, frozen");
+    add(p, "weights", weight_bytes(f->dev, &shape), "the drafter");
+    add(p, "gradients", gradients, f->accumulate ? "summed in f32" : "of one row");
     add(p, "optimizer", state, "two moments; f32 masters where weights are not f32");
     add(p, "row", batch_bytes(s), "hidden states of one row");
     add(p, "activations", p->work, "forward and backward of one row");
     param_drop(&shape.table);
     return 0;
 }
+
+/* ---- too large ---- */
+
+/* total_with is the plan's total with another number of anchors and layers; SIZE_MAX
+ * when it cannot be told. */
+static size_t total_with(const struct plan_for *f, int64_t anchors, int64_t layers)
+{
+    struct drafter_config c = *f->shape.config;
+    struct plan_for less = *f;
+    struct plan p;
+    c.layers = layers;
+    less.shape.config = &c;
+    less.shape.anchors = anchors;
+    return plan_make(&p, &less) < 0 ? SIZE_MAX : p.total;
+}
+
+/* most_anchors is the largest number that fits, a multiple of 8 from there on; 0: not
+ * even one does. */
+static int64_t most_anchors(const struct plan_for *f, size_t available)
+{
+    const int64_t layers = f->shape.config->layers;
+    int64_t low = 0, high = f->shape.anchors; // low fits, or is 0; high does not
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (total_with(f, middle, layers) <= available)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low < 8 ? low : low / 8 * 8;
+}
+
+static int64_t most_layers(const struct plan_for *f, size_t available)
+{
+    int64_t n = f->shape.config->layers - 1;
+    while (n > 0 && total_with(f, f->shape.anchors, n) > available)
+        n--;
+    return n;
+}
+
+int plan_fits(const struct plan *p, const struct plan_for *f, size_t available)
+{
+    char need[32], have[32], way[96] = "no number of --anchors or --layers would";
+    if (p->total <= available)
+        return 0;
+    int64_t anchors = most_anchors(f, available);
+    int64_t layers = anchors ? 0 : most_layers(f, available);
+    if (anchors)
+        snprintf(way, sizeof way, "--anchors %lld would", (long long)anchors);
+    else if (layers)
+        snprintf(way, sizeof way, "--layers %lld would", (long long)layers);
+    return err_set(E_CONFIG, "memory: the run takes %s, the device has %s: %s fit",
+                   num_bytes(need, sizeof need, (double)p->total),
+                   num_bytes(have, sizeof have, (double)available), way);
+}
+
+/* ---- the table ---- */
 
 void plan_print(struct buf *out, const struct plan *p)
 {

@@ -113,6 +113,7 @@ int steps_run(struct steps *l)
         int rc = one_step(l, t);
         if (rc < 0)
             return tool_stop && rc != E_DEVICE ? stopped(l, t - 1) : rc;
+        TRY(guard_step(l->guard, t, l->log));
         progress(l, t, begun);
         if (l->valid->in.reader && is_due(l, l->valid_every, t))
             TRY(validate(l, t));

@@ -11,6 +11,7 @@
 #include "batch.h"
 #include "ckpt.h"
 #include "comm.h"
+#include "guard.h"
 #include "log.h"
 #include "metrics.h"
 #include "optimizer.h"
@@ -24,6 +25,7 @@ struct steps {
     struct drafter *drafter;
     struct optimizer *optim;
     struct arena *work;
+    struct guard *guard; /* begun */
     struct comm *comm;
     struct ckpt *ckpt; /* step: where the run stands */
     struct valid *valid;

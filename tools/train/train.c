@@ -18,6 +18,7 @@
 #include "par.h"
 #include "plan.h"
 #include "recipe.h"
+#include "room.h"
 #include "step.h"
 #include "steps.h"
 #include "target.h"
@@ -25,6 +26,7 @@
 #include "valid.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct recipe recipe = {.block = 16,
@@ -110,17 +112,14 @@ struct run {
     struct valid valid;
     struct drafter_config config;
     struct par *par;
-    struct dev *dev;
+    struct dev *dev, outline; /* outline: for the plan */
     struct target *target;
-    struct plan plan;
+    struct plan_for ask;
     struct buf options; /* the record of options, resolved */
     char *log_path;
     struct lock lock; /* of the run's folder */
     struct ckpt ckpt;
-    struct drafter drafter;
-    struct optimizer optim;
-    struct batch batch;
-    struct arena work;
+    struct room room;
     struct comm comm;
     struct metrics_log record;
 };
@@ -155,22 +154,6 @@ static int resolve(struct run *r)
     return buf_check(&r->options);
 }
 
-/* open_target opens the device and the frozen matrices there, then what must be of the
- * same target. */
-static int open_target(struct run *r)
-{
-    char was[HASH_TEXT], now[HASH_TEXT];
-    TRY(par_open(&r->par, (int)tool_common.threads));
-    TRY(dev_open(&r->dev, cfg.device, r->par));
-    TRY(target_vocabulary(&r->target, r->dev, cfg.target));
-    hash_text(was, r->in.about.target);
-    hash_text(now, target_digest(r->target));
-    if (strcmp(was, now) != 0)
-        return err_set(E_FORMAT, "%s: hidden states of another target (%s; %s is %s)",
-                       r->in.view.name, was, cfg.target, now);
-    return cfg.valid ? valid_open(&r->valid, cfg.valid, &r->in.about) : 0;
-}
-
 static struct batch_shape batch_shape(const struct run *r)
 {
     int64_t length = r->in.about.length, valid = r->valid.in.about.length;
@@ -182,16 +165,43 @@ static struct batch_shape batch_shape(const struct run *r)
                                 .fp8 = r->in.about.fp8};
 }
 
-static int make_plan(struct run *r)
+/* ask_plan finds out what is to be planned for, from the target's files and the rows',
+ * which must belong together; no device is needed. */
+static int ask_plan(struct run *r)
 {
-    struct batch_shape shape = batch_shape(r);
-    return plan_make(&r->plan, r->dev, &shape, recipe.accumulate > 1, r->dev->held);
+    char was[HASH_TEXT], now[HASH_TEXT];
+    uint64_t digest;
+    TRY(dev_outline(&r->outline, cfg.device));
+    TRY(target_vocabulary_bytes(&r->ask.vocabulary, &digest, &r->outline, cfg.target));
+    hash_text(was, r->in.about.target);
+    hash_text(now, digest);
+    if (strcmp(was, now) != 0)
+        return err_set(E_FORMAT, "%s: hidden states of another target (%s; %s is %s)",
+                       r->in.view.name, was, cfg.target, now);
+    if (cfg.valid)
+        TRY(valid_open(&r->valid, cfg.valid, &r->in.about));
+    r->ask.dev = &r->outline;
+    r->ask.shape = batch_shape(r);
+    r->ask.accumulate = recipe.accumulate > 1;
+    return 0;
+}
+
+/* open_device opens the device and the frozen matrices there. */
+static int open_device(struct run *r)
+{
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1); // else code takes memory when first used
+    TRY(par_open(&r->par, (int)tool_common.threads));
+    TRY(dev_open(&r->dev, cfg.device, r->par));
+    r->ask.dev = r->dev;
+    return target_vocabulary(&r->target, r->dev, cfg.target);
 }
 
 static int print_plan(const struct run *r)
 {
+    struct plan plan;
     struct buf text = {0};
-    plan_print(&text, &r->plan);
+    TRY(plan_make(&plan, &r->ask));
+    plan_print(&text, &plan);
     int rc = buf_check(&text);
     if (rc == 0)
         fputs(text.p, stdout);
@@ -209,7 +219,6 @@ static int find(struct run *r)
     c->keep = cfg.keep;
     c->about.options = r->options.p;
     c->about.taps = r->in.about.taps_text;
-    c->about.device = strcmp(cfg.device, "cpu") == 0 ? "cpu" : "cuda";
     hash_text(c->about.target, r->in.about.target);
     if (r->in.view.first_row == 0)
         memcpy(c->about.input, r->in.about.first, HASH_TEXT);
@@ -226,34 +235,26 @@ static int find(struct run *r)
     return c->step >= recipe.steps;
 }
 
-/* make_room takes the memory of the plan, no more and no less. */
 static int make_room(struct run *r)
 {
-    struct batch_shape shape = batch_shape(r);
-    struct dev *d = r->dev;
-    TRY(drafter_new(&r->drafter, d, &r->config, target_embed(r->target),
-                    target_head(r->target)));
-    TRY(optimizer_open(&r->optim, d, r->drafter.flat, recipe.accumulate > 1));
-    TRY(batch_open(&r->batch, d, &shape));
-    TRY(arena_open(&r->work, d, "activations", r->plan.work));
-    if (d->held != r->plan.total)
-        bug("%zu bytes of device memory are held, %zu were planned", d->held,
-            r->plan.total);
-    r->optim.clip = recipe.clip;
-    r->optim.base = (struct adamw){.beta1 = (float)recipe.beta1,
-                                   .beta2 = (float)recipe.beta2,
-                                   .eps = (float)recipe.eps,
-                                   .decay = (float)recipe.decay};
+    const struct adamw base = {.beta1 = (float)recipe.beta1,
+                               .beta2 = (float)recipe.beta2,
+                               .eps = (float)recipe.eps,
+                               .decay = (float)recipe.decay};
+    TRY(open_device(r));
+    TRY(room_open(&r->room, &r->ask, target_embed(r->target), target_head(r->target),
+                  &base, recipe.clip, &r->tool->log));
+    dev_identity(r->dev, r->ckpt.about.device);
     return 0;
 }
 
 static int init_weights(struct run *r)
 {
-    float *master = mem_alloc((size_t)r->drafter.table.count * sizeof *master);
+    float *master = mem_alloc((size_t)r->room.drafter.table.count * sizeof *master);
     if (!master)
         return E_MEMORY;
-    param_init(master, &r->drafter.table, (uint64_t)recipe.seed, r->par);
-    int rc = optimizer_start(&r->optim, master);
+    param_init(master, &r->room.drafter.table, (uint64_t)recipe.seed, r->par);
+    int rc = optimizer_start(&r->room.optim, master);
     mem_free(master);
     return rc;
 }
@@ -262,7 +263,7 @@ static int init_weights(struct run *r)
 static int begin(struct run *r)
 {
     int64_t step = r->ckpt.step;
-    TRY(step ? ckpt_load(&r->ckpt, &r->optim) : init_weights(r));
+    TRY(step ? ckpt_load(&r->ckpt, &r->room.optim) : init_weights(r));
     if (step || r->in.about.rows < 0)
         TRY(intake_seek(&r->in, step * recipe.accumulate));
     r->log_path = cfg.log ? mem_text(cfg.log) : file_path(cfg.run, "log.jsonl");
@@ -271,6 +272,11 @@ static int begin(struct run *r)
     if (step)
         log_note(&r->tool->log, "going on after step %lld of %lld", (long long)step,
                  (long long)recipe.steps);
+    if (step && strcmp(r->ckpt.made_on, r->ckpt.about.device) != 0)
+        log_warn(&r->tool->log,
+                 "begun on %s, going on with %s: the bits will not be those of a run "
+                 "that was left alone",
+                 r->ckpt.made_on, r->ckpt.about.device);
     return metrics_open(&r->record, r->log_path, step, recipe.block);
 }
 
@@ -278,10 +284,11 @@ static int learn(struct run *r)
 {
     struct steps steps = {.recipe = &recipe,
                           .in = &r->in,
-                          .batch = &r->batch,
-                          .drafter = &r->drafter,
-                          .optim = &r->optim,
-                          .work = &r->work,
+                          .batch = &r->room.batch,
+                          .drafter = &r->room.drafter,
+                          .optim = &r->room.optim,
+                          .work = &r->room.work,
+                          .guard = &r->room.guard,
                           .comm = &r->comm,
                           .ckpt = &r->ckpt,
                           .valid = &r->valid,
@@ -300,10 +307,7 @@ static int learn(struct run *r)
 static void close_run(struct run *r)
 {
     metrics_close(&r->record);
-    arena_close(&r->work);
-    batch_close(&r->batch);
-    optimizer_close(&r->optim);
-    drafter_drop(&r->drafter);
+    room_close(&r->room);
     comm_close(&r->comm);
     target_close(r->target);
     dev_close(r->dev);
@@ -321,8 +325,7 @@ static int train(struct tool *t)
     int rc;
     TRY_GOTO(rc, check_call(t), out);
     TRY_GOTO(rc, resolve(&r), out);
-    TRY_GOTO(rc, open_target(&r), out);
-    TRY_GOTO(rc, make_plan(&r), out);
+    TRY_GOTO(rc, ask_plan(&r), out);
     if (cfg.plan) {
         rc = print_plan(&r);
         goto out;

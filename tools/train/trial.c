@@ -70,36 +70,24 @@ static void carve_frozen(struct arena *a, const struct drafter_config *c,
     *head = arena_tensor(a, DT_BF16, T2(c->vocab, c->hidden));
 }
 
-static int open_frozen(struct trial *t, const struct trial_shape *s,
-                       struct tensor *embed, struct tensor *head)
-{
-    struct arena plan = arena_plan();
-    carve_frozen(&plan, &s->config, embed, head);
-    TRY(arena_open(&t->frozen, t->dev, "the target's embedding and head", plan.used));
-    carve_frozen(&t->frozen, &s->config, embed, head);
-    op_normal(t->dev, *embed, key_of(s->seed, 1), (float)sigma);
-    op_normal(t->dev, *head, key_of(s->seed, 2), (float)sigma);
-    return 0;
-}
-
 /* draw_weights: matrices normal, norms 1, gaps 0, as param_init has them. */
 static void draw_weights(struct trial *t, uint64_t seed)
 {
-    const struct param_table *table = &t->drafter.table;
-    op_fill(t->dev, t->optim.master, 0);
+    const struct param_table *table = &t->room.drafter.table;
+    op_fill(t->dev, t->room.optim.master, 0);
     for (int64_t i = 0; i < table->params; i++) {
-        struct tensor w = param_view(table, i, t->optim.master);
+        struct tensor w = param_view(table, i, t->room.optim.master);
         if (w.rank == 2)
             op_normal(t->dev, w, key_of(seed, 16 + (uint64_t)i), (float)sigma);
         else
             op_fill(t->dev, w, 1);
     }
-    optimizer_round(&t->optim);
+    optimizer_round(&t->room.optim);
 }
 
 static int draw_row(struct trial *t, const struct trial_shape *s)
 {
-    struct batch *b = &t->batch;
+    struct batch *b = &t->room.batch;
     int64_t n = s->length;
     struct rng r = rng_new(key_of(s->seed, 3));
     t->text = mem_zero((size_t)(3 * n), sizeof *t->text);
@@ -127,30 +115,34 @@ static int draw_row(struct trial *t, const struct trial_shape *s)
 
 /* ---- opening ---- */
 
-static int open_all(struct trial *t, const struct trial_shape *s)
+static int open_all(struct trial *t, const struct trial_shape *s, struct log *log)
 {
-    struct dev *d = t->dev;
+    static const struct adamw base = {.beta1 = 0.9F, .beta2 = 0.999F, .eps = 1e-8F};
+    struct arena plan = arena_plan();
     struct tensor embed, head;
-    const struct batch_shape shape = {.config = &s->config,
-                                      .length = s->length,
-                                      .anchors = s->anchors,
-                                      .seed = (int64_t)s->seed,
-                                      .gamma = 7};
-    TRY(open_frozen(t, s, &embed, &head));
-    TRY(plan_make(&t->plan, d, &shape, false, d->held));
-    TRY(drafter_new(&t->drafter, d, &s->config, embed, head));
-    TRY(optimizer_open(&t->optim, d, t->drafter.flat, false));
-    TRY(batch_open(&t->batch, d, &shape));
-    TRY(arena_open(&t->work, d, "activations", t->plan.work));
+    carve_frozen(&plan, &s->config, &embed, &head);
+    const struct plan_for ask = {.dev = t->dev,
+                                 .shape = {.config = &s->config,
+                                           .length = s->length,
+                                           .anchors = s->anchors,
+                                           .seed = (int64_t)s->seed,
+                                           .gamma = 7},
+                                 .vocabulary = plan.used};
+    TRY(arena_open(&t->frozen, t->dev, "the target's embedding and head", plan.used));
+    carve_frozen(&t->frozen, &s->config, &embed, &head);
+    op_normal(t->dev, embed, key_of(s->seed, 1), (float)sigma);
+    op_normal(t->dev, head, key_of(s->seed, 2), (float)sigma);
+    TRY(room_open(&t->room, &ask, embed, head, &base, 1, log));
     draw_weights(t, s->seed);
     TRY(draw_row(t, s));
-    return dev_sync(d);
+    return dev_sync(t->dev);
 }
 
-int trial_open(struct trial *t, struct dev *d, const struct trial_shape *s)
+int trial_open(struct trial *t, struct dev *d, const struct trial_shape *s,
+               struct log *log)
 {
     *t = (struct trial){.dev = d};
-    int rc = open_all(t, s);
+    int rc = open_all(t, s, log);
     if (rc < 0)
         trial_close(t);
     return rc;
@@ -158,10 +150,7 @@ int trial_open(struct trial *t, struct dev *d, const struct trial_shape *s)
 
 void trial_close(struct trial *t)
 {
-    arena_close(&t->work);
-    batch_close(&t->batch);
-    optimizer_close(&t->optim);
-    drafter_drop(&t->drafter);
+    room_close(&t->room);
     arena_close(&t->frozen);
     mem_free(t->text);
     *t = (struct trial){0};
@@ -171,30 +160,30 @@ void trial_close(struct trial *t)
 
 int trial_forward(struct trial *t)
 {
-    return drafter_step(&t->drafter, &t->row, (struct tensor){0}, (struct tensor){0},
-                        &t->result, &t->work);
+    return drafter_step(&t->room.drafter, &t->row, (struct tensor){0},
+                        (struct tensor){0}, &t->result, &t->room.work);
 }
 
 int trial_step(struct trial *t)
 {
-    op_fill(t->dev, t->optim.grads, 0);
-    return drafter_step(&t->drafter, &t->row, t->optim.grads, (struct tensor){0},
-                        &t->result, &t->work);
+    op_fill(t->dev, t->room.optim.grads, 0);
+    return drafter_step(&t->room.drafter, &t->row, t->room.optim.grads,
+                        (struct tensor){0}, &t->result, &t->room.work);
 }
 
 int trial_norm(struct trial *t, double *norm)
 {
     double sum;
-    op_fill(t->dev, t->optim.sum, 0);
-    op_sumsq(t->dev, t->optim.sum, t->optim.grads);
-    TRY(dev_get(t->dev, &sum, t->optim.sum.data, sizeof sum));
+    op_fill(t->dev, t->room.optim.sum, 0);
+    op_sumsq(t->dev, t->room.optim.sum, t->room.optim.grads);
+    TRY(dev_get(t->dev, &sum, t->room.optim.sum.data, sizeof sum));
     *norm = sqrt(sum) / t->result.weight;
     return 0;
 }
 
 void trial_chance(const struct trial *t, double *loss, double *band)
 {
-    const struct drafter_config *c = &t->drafter.config;
+    const struct drafter_config *c = &t->room.drafter.config;
     double s2 = sigma * sigma * (double)c->hidden, sum = 0, squares = 0;
     for (int64_t i = 0; i < t->row.labelled; i++) {
         double w = (double)t->row.weight[i];
@@ -207,7 +196,7 @@ void trial_chance(const struct trial *t, double *loss, double *band)
 
 double trial_flop(const struct trial *t)
 {
-    const struct drafter_config *c = &t->drafter.config;
+    const struct drafter_config *c = &t->room.drafter.config;
     double h = (double)c->hidden, head = (double)c->head_dim,
            s = (double)t->row.context;
     double q = (double)(t->row.blocks * c->block), r = (double)t->row.labelled;

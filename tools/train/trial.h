@@ -7,9 +7,7 @@
 #ifndef TRIAL_H
 #define TRIAL_H
 
-#include "batch.h"
-#include "optimizer.h"
-#include "plan.h"
+#include "room.h"
 
 struct trial_shape {
     struct drafter_config config;
@@ -19,13 +17,10 @@ struct trial_shape {
 
 struct trial {
     struct dev *dev;
-    struct plan plan;
-    struct drafter drafter;
-    struct optimizer optim;
-    struct batch batch;
+    struct room room;
     struct drafter_row row;
     struct drafter_result result; /* of the last step; hit is not kept */
-    struct arena frozen, work;    /* frozen: embedding and head */
+    struct arena frozen;          /* embedding and head */
     int32_t *text;                /* owns the row's ids, documents and mask */
 };
 
@@ -34,7 +29,8 @@ struct trial {
 struct drafter_config trial_published(int taps);
 struct drafter_config trial_small(int taps);
 
-int trial_open(struct trial *t, struct dev *d, const struct trial_shape *s);
+int trial_open(struct trial *t, struct dev *d, const struct trial_shape *s,
+               struct log *log);
 void trial_close(struct trial *t);
 
 /* trial_forward runs a row forward to its loss; trial_step forward and backward, with
