@@ -194,6 +194,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
 
 #pragma unroll 1
     for (int n = 0; n < count; n++) {
+        ring_wait_free(bars, n); // p of the use before last is taken
         ring_wait_full(bars, n);
         const uint32_t s = base + n % RING * (uint32_t)sizeof(dkv_smem<C>::ring[0]);
         /* Found anew for each tile: kept, it would spill on sm_120. */
