@@ -65,7 +65,7 @@ NVFLAGS = $(addprefix -I,$(FOLDERS)) -D_GNU_SOURCE -MMD -MP -std=c++20 -O3 -line
           $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a)
 endif
 # Without CUDA these are left out.
-GPU   := $(if $(filter 1,$(CUDA)),,test_gpu bench_attn bench_step)
+GPU   := $(if $(filter 1,$(CUDA)),,test_gpu test_gpu_model bench_attn bench_step)
 TESTS := $(filter-out $(GPU),$(basename $(notdir $(wildcard tests/test_*.c))))
 KIT   := $(wildcard tests/kit*.c)
 BENCH := $(filter-out $(GPU),$(basename $(notdir $(wildcard bench/bench_*.c))))
@@ -147,6 +147,9 @@ demo-controls: all $B/bench/zero_aux
 gpu-demo: all $B/bench/near_aux
 	@scripts/gpu_demo.sh prepare $B $(RECIPE)
 	@scripts/gpu_demo.sh run $(RECIPE)
+# Planted errors in the kernels, each a program for a GPU: scripts/mutants_gpu.sh run.
+gpu-mutants: tests
+	@CC="$(CC)" NVCC="$(NVCC)" LIBS="$(CHECK) $(LDLIBS)" scripts/mutants_gpu.sh prepare $B
 fuzz:
 	@scripts/fuzz.sh $(BUILD) $(or $(FUZZ_TIME),60) $(TEST)
 fuzz-targets: $(FUZZ:%=$B/fuzz/%)
