@@ -227,16 +227,16 @@ static void check_target(enum dtype act, const char *dir)
     const struct target_config *c = target_config(target);
     for (int64_t l = 0; l < c->layers; l++)
         every[l] = l;
-    struct target_pass p = {
-        .rows = KIT_TOKENS,
-        .ids = g.ids,
-        .pos = g.pos,
-        .lo = g.lo,
-        .hi = g.hi,
-        .tap = every,
-        .taps = (int)c->layers,
-        .aux = put(act, T2(KIT_TOKENS, c->layers * c->hidden), NULL),
-        .logits = put(act, T2(KIT_TOKENS, c->vocab), NULL)};
+    struct target_pass p = {.rows = KIT_TOKENS,
+                            .ids = g.ids,
+                            .pos = g.pos,
+                            .lo = g.lo,
+                            .hi = g.hi,
+                            .tap = every,
+                            .taps = (int)c->layers,
+                            .aux =
+                                put(act, T2(KIT_TOKENS, c->layers * c->hidden), NULL),
+                            .logits = put(act, T2(KIT_TOKENS, c->vocab), NULL)};
     kit_ok(arena_open(&work, gpu, "work", target_bytes(target, p.rows)));
     kit_ok(target_forward(target, &p, &work));
     kit_ok(dev_sync(gpu));
