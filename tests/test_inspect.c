@@ -158,8 +158,8 @@ START_TEST(one_row)
     kit_packed_write(dir);
     FINDS(&l, dir, "row         0\n",
           " file a.jsonl record 5 first 0 begin 0 end 4 supervised 2\n"
-          "0 1 {+2 3 +}\n",
-          " file b.jsonl record 0 first 3 begin 4 end 7 supervised 2\n4 {+5 7 +}\n");
+          "0 1 {+2 3+}\n",
+          " file b.jsonl record 0 first 3 begin 4 end 7 supervised 2\n4 {+5 7+}\n");
     kit_ok(bpe_open(&bpe, tokenizer("BPE", "\"ByteLevel\"", VOCAB)));
     l.bpe = bpe;
     FINDS(&l, dir, "\nHello world{+!\n+}\n", "\n\xc3{+\xa9<|end|>+}\n");

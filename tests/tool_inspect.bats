@@ -88,7 +88,7 @@ checkpoint() {
 
 @test "a row: where it is from, as ids and as text" {
     run -0 "$inspect" -q packed --row 0
-    [[ $output == *"file a.jsonl record 5 first 0 begin 0 end 4 supervised 2"*"0 1 {+2 3 +}"* ]]
+    [[ $output == *"file a.jsonl record 5 first 0 begin 0 end 4 supervised 2"*"0 1 {+2 3+}"* ]]
     cat >tokenizer.json <<'EOF'
 {"added_tokens": [{"id": 7, "content": "<|end|>", "special": true}],
  "decoder": {"type": "ByteLevel"},
@@ -98,6 +98,7 @@ EOF
     run -0 "$inspect" -q packed --row 0 --tokenizer tokenizer.json
     [[ $output == *$'\nHello world{+!\n+}'* ]]
     [[ $output == *$'<|end|>+}'* ]]
+    [ "$output" = "$("$inspect" -q packed --row 0 --tokenizer .)" ]
     run -0 "$inspect" -q hidden --row 1 --tokenizer tokenizer.json --json
     [[ $output == *'"text":"x{+xxxxxxx+}"'* ]]
     run -0 "$inspect" -q - --row 2 < <(cat packed/*.safetensors)

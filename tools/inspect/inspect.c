@@ -11,6 +11,7 @@
 #include "err.h"
 #include "file.h"
 #include "look.h"
+#include "mem.h"
 #include "shard_head.h"
 #include "tool.h"
 
@@ -28,7 +29,7 @@ static const struct opt options[] = {
     OPT_INT(0, "row", &cfg.row, "N", "only row N, document by document; -1 means all",
             0),
     OPT_TEXT(0, "tokenizer", &cfg.tokenizer, "FILE",
-             "tokenizer.json (byte-level BPE), to show a row as text", 0),
+             "tokenizer.json (byte-level BPE) or its folder, to show a row as text", 0),
     OPT_FLAG(0, "next-row", &cfg.next_row,
              "only the row from which training in a folder of checkpoints goes on", 0),
     TOOL_OPTIONS,
@@ -106,6 +107,17 @@ static int tell_next_row(struct tool *t)
     return 0;
 }
 
+/* A folder stands for the tokenizer.json in it. */
+static int open_tokenizer(struct bpe **out, const char *path)
+{
+    char *inside = file_is_dir(path) ? file_path(path, "tokenizer.json") : NULL;
+    if (file_is_dir(path) && !inside)
+        return E_MEMORY;
+    int rc = bpe_open(out, inside ? inside : path);
+    mem_free(inside);
+    return rc;
+}
+
 static int inspect(struct tool *t)
 {
     struct look l = {.facts = {.as_json = cfg.json},
@@ -123,7 +135,7 @@ static int inspect(struct tool *t)
     if (cfg.next_row)
         return tell_next_row(t);
     if (cfg.tokenizer)
-        TRY(bpe_open(&bpe, cfg.tokenizer));
+        TRY(open_tokenizer(&bpe, cfg.tokenizer));
     l.bpe = bpe;
     int rc = inspect_all(t, &l);
     buf_drop(&l.facts.out);

@@ -33,13 +33,15 @@ static void add_token(struct buf *to, const struct look *l, int32_t id)
     else if (l->bpe)
         buf_addf(to, "<%" PRId32 ">", id);
     else
-        buf_addf(to, "%" PRId32 " ", id);
+        buf_addf(to, "%" PRId32, id);
 }
 
 static void tokens(struct buf *to, const struct look *l, const struct anchor_row *x,
                    int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++) {
+        if (!l->bpe && i > begin)
+            buf_addc(to, ' ');
         if (x->mask[i] && (i == begin || !x->mask[i - 1]))
             buf_adds(to, "{+");
         add_token(to, l, x->ids[i]);
