@@ -96,6 +96,10 @@ int shard_end_meta(struct shard_writer *w, const char *key, const char *value);
  * when it is full. */
 int shard_flush(struct shard_writer *w);
 
+/* shard_written is how many bytes of shards the writer has put in place or on stdout;
+ * what an earlier run left does not count. */
+int64_t shard_written(const struct shard_writer *w);
+
 /* shard_finish flushes and writes the end file; shard_abandon leaves a partial run that
  * can be resumed.  One of the two ends a writer. */
 int shard_finish(struct shard_writer *w);

@@ -37,6 +37,7 @@ struct shard_writer {
     struct buf meta, end_meta; /* arrays of owned texts */
     struct shard_resume had;
     struct lock lock; /* of the folder */
+    int64_t written;  /* bytes */
     bool broken;      /* a shard was not written: nothing may follow */
 };
 
@@ -282,8 +283,12 @@ static int put(struct shard_writer *w, const struct shard_head_new *n)
     TRY_GOTO(rc, rc, out);
     const char *to = path ? path : "standard output";
     rc = file_put(f.fd, w->head.p, w->head.len, to);
-    for (int64_t i = 0; i < n->tensors && rc == 0; i++)
-        rc = file_put(f.fd, n->data[i], n->tensor[i].end - n->tensor[i].begin, to);
+    w->written += (int64_t)w->head.len;
+    for (int64_t i = 0; i < n->tensors && rc == 0; i++) {
+        size_t bytes = n->tensor[i].end - n->tensor[i].begin;
+        rc = file_put(f.fd, n->data[i], bytes, to);
+        w->written += (int64_t)bytes;
+    }
     if (path && rc < 0)
         file_new_abandon(&f);
     else if (path)
@@ -349,6 +354,11 @@ int shard_flush(struct shard_writer *w)
     for (int c = 0; c < w->columns; c++)
         w->column[c].entries = 0;
     return 0;
+}
+
+int64_t shard_written(const struct shard_writer *w)
+{
+    return w->written;
 }
 
 static int write_end(struct shard_writer *w)

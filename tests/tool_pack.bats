@@ -28,7 +28,7 @@ count() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "${2:-report}" | head -1; }
 @test "packs, reports, and does nothing the second time" {
     run -0 "$pack" in -o out --length 64 --vocab 500 --report report
     [[ $output == *"training: "*" rows of 64 tokens, 9"*" % full"* ]]
-    [[ $output == *" rows, "*" tokens, "*" read; "*" s, "*" at most"* ]]
+    [[ $output == *" rows, "*" tokens, "*" read, "*" written; "*" s, "*" at most"* ]]
     [ "$(count records)" = 400 ]
     [ "$(count documents)" -le 400 ]
     [ "$(count rejected)" = 0 ]
@@ -41,7 +41,7 @@ count() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "${2:-report}" | head -1; }
 
 @test "any number of threads, folder and pipe: the same bytes" {
     "$pack" in -o one -j 1 "${o[@]}"
-    for j in 2 5; do
+    for j in 2 8; do
         "$pack" in -o "j$j" -j $j "${o[@]}"
         same one j$j
     done
@@ -307,6 +307,18 @@ packed-2-of-3-end.safetensors" ]
     [ ! -e out/packed-end.safetensors ]
     { head -c 300 in/1.jsonl.zst; printf XXXX; tail -c +305 in/1.jsonl.zst; } >bad.jsonl.zst
     run -65 "$pack" bad.jsonl.zst -o out2 "${o[@]}"
+}
+
+@test "memory is bounded, however much comes" {
+    case $BIN in *address* | *thread*) skip "a sanitizer's memory is not" ;; esac
+    ids=$(seq -s , 1 400)
+    # 600 MB of rows do not fit into 500 MB, a shard of 256 MiB and a window do
+    n=$(
+        ulimit -v 500000
+        yes "{\"input_ids\":[$ids]}" | "$pack" - -q -j 1 --vocab 500 2>err | head -c 600M | wc -c
+    )
+    cat err
+    [ "$n" = $((600 << 20)) ]
 }
 
 @test "killed anywhere, run again: identical bytes" {

@@ -66,6 +66,7 @@ struct extract {
     struct hidden_row row[2];
     int part, parts;
     int64_t rows, total; /* rows written; to write, 0 unknown */
+    int64_t bytes;       /* of what was written */
 };
 
 /* ---- options ---- */
@@ -298,6 +299,8 @@ static int run_rows(struct extract *x)
     TRY(par_stream(x->stream, &stages, x, item, 2));
     TRY(shard_digest(x->feed.reader, &input));
     TRY(shard_end_meta(x->writer, "input", hash_text(digest, input)));
+    TRY(shard_flush(x->writer));
+    x->bytes = shard_written(x->writer);
     int rc = shard_finish(x->writer);
     x->writer = NULL;
     return rc;
@@ -306,6 +309,7 @@ static int run_rows(struct extract *x)
 static int extract(struct tool *tool)
 {
     struct extract x = {.tool = tool};
+    char bytes[32];
     int rc;
 
     TRY_GOTO(rc, check_options(&x), out);
@@ -318,8 +322,9 @@ static int extract(struct tool *tool)
     }
     TRY_GOTO(rc, open_target(&x), out);
     TRY_GOTO(rc, run_rows(&x), out);
-    log_end(&tool->log, "%lld rows, %lld tokens", (long long)x.rows,
-            (long long)(x.rows * x.form.length));
+    log_end(&tool->log, "%lld rows, %lld tokens, %s written", (long long)x.rows,
+            (long long)(x.rows * x.form.length),
+            num_bytes(bytes, sizeof bytes, (double)x.bytes));
 out:
     close_all(&x);
     return rc;

@@ -112,6 +112,9 @@ int emit_finish(struct emit *e, const char *input, const char *files)
         rc = shard_end_meta(w, "input", input);
     if (rc == 0)
         rc = shard_end_meta(w, "files", files);
+    if (rc == 0)
+        rc = shard_flush(w);
+    e->bytes = shard_written(w);
     if (rc < 0) {
         emit_abandon(e);
         return rc;

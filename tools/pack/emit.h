@@ -26,6 +26,7 @@ struct emit {
     bool streams;                /* the input's digest is known at the end only */
     int64_t length, rows;        /* tokens of a row; rows so far */
     int64_t have;                /* rows that are there from an earlier run */
+    int64_t bytes;               /* written, once emit_finish has done it */
 };
 
 /* What identifies a run. */

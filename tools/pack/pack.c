@@ -287,6 +287,20 @@ static int finish(struct run *r)
     return rc;
 }
 
+static void tell_end(const struct run *r)
+{
+    const struct flow *f = &r->flow;
+    const struct ledger *l = &r->ledger;
+    char tokens[32], in[32], out[32];
+    double written = (double)(f->train_side.emit.bytes + f->valid_side.emit.bytes);
+    log_end(
+        &r->tool->log, "%" PRId64 " rows, %s tokens, %s read, %s written",
+        l->train.rows + l->valid.rows,
+        num_count(tokens, sizeof tokens, (double)(l->train.tokens + l->valid.tokens)),
+        num_bytes(in, sizeof in, (double)l->bytes),
+        num_bytes(out, sizeof out, written));
+}
+
 static int pack_all(struct run *r)
 {
     struct ledger *l = &r->ledger;
@@ -299,12 +313,7 @@ static int pack_all(struct run *r)
     TRY(check_result(r));
     TRY(finish(r));
     ledger_tell(l, &r->tool->log);
-    char tokens[32], bytes[32];
-    log_end(
-        &r->tool->log, "%" PRId64 " rows, %s tokens, %s read",
-        l->train.rows + l->valid.rows,
-        num_count(tokens, sizeof tokens, (double)(l->train.tokens + l->valid.tokens)),
-        num_bytes(bytes, sizeof bytes, (double)l->bytes));
+    tell_end(r);
     return 0;
 }
 
