@@ -131,12 +131,15 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 /* chunk_rows: as many rows as the buffer holds, in whole tiles of the product if it
- * can. */
-static int64_t chunk_rows(int64_t vocab, int64_t bytes)
+ * can; of a small vocabulary an eighth of all rows, so that there are chunks and the
+ * products keep their shape when the rows do not. */
+static int64_t chunk_rows(int64_t rows, int64_t vocab, int64_t bytes)
 {
     int64_t n = bytes / (vocab * (int64_t)sizeof(float));
+    int64_t part = rows / 8 < 256 ? 256 : rows / 8;
     if (n == 0)
         bug("head_loss: a row of %lld logits exceeds the workspace", (long long)vocab);
+    n = n < part ? n : part;
     return n >= 256 ? n / 256 * 256 : n;
 }
 
@@ -151,7 +154,7 @@ extern "C" void cuda_head_loss(struct dev *d, struct tensor loss, struct tensor 
     size_t expanded = w.type == h.type ? 0 : (size_t)(vocab * width) * sizeof(float);
     w = cuda_same_type(d, w, h.type, s->logits, CUDA_LOGITS_BYTES / 2);
     char *space = s->logits + (expanded + 255) / 256 * 256;
-    int64_t step = chunk_rows(vocab, s->logits + CUDA_LOGITS_BYTES - space);
+    int64_t step = chunk_rows(rows, vocab, s->logits + CUDA_LOGITS_BYTES - space);
     double *loss_row = (double *)s->scratch;
     if ((size_t)rows * sizeof(double) > CUDA_SCRATCH_BYTES)
         bug("head_loss: %lld rows exceed the scratch", (long long)rows);
