@@ -107,6 +107,9 @@ $B/f64/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) -DREAL=double $(CFLAGS) -c -o $@ $<
 $B/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+# A run of test_gpu says which kernels it tested (scripts/tested.sh).
+$B/tests/test_gpu.c.o: CPPFLAGS += -DKERNELS='"$(shell scripts/tested.sh hash)"'
+$B/tests/test_gpu.c.o: $(wildcard kernels/cuda/*) kernels/op.h
 # The compiler's resource report of each kernel stays beside its object.
 $B/%.cu.o: %.cu Makefile config.mk | $(deps)
 	$(call Q,NVCC)mkdir -p $(@D); $(NVCC) $(NVFLAGS) -c -o $@ $< 2>$@.report \

@@ -56,5 +56,6 @@ xargs -r -n 1 -P "${JOBS:-2}" "$PWD/scripts/test.sh" --one "$dir" <"$dir/chosen"
 passed=$(find "$dir" -name '*.ok' | wc -l)
 failed=$(($(wc -l <"$dir/chosen") - passed))
 [ "$passed$failed" != 00 ] || echo "no test begins with \"$prefix\""
+scripts/tested.sh
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]

@@ -44,6 +44,10 @@ static const struct op_case more[] = {
 
 enum { MORE = sizeof more / sizeof more[0] };
 
+#ifndef KERNELS
+#error "the hash of scripts/tested.sh is missing: see the Makefile"
+#endif
+
 static struct par *par;
 static struct dev *gpu, *cpu;
 
@@ -192,6 +196,14 @@ static int print_kernels(void)
     return 0;
 }
 
+/* What scripts/tested.sh keeps of a run that has passed. */
+static void print_identity(void)
+{
+    char text[DEV_IDENTITY];
+    dev_identity(gpu, text);
+    printf("# kernels %s on %s\n", KERNELS, text);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--kernels") == 0)
@@ -205,6 +217,7 @@ int main(int argc, char **argv)
         return 0;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
+    print_identity();
     setenv("CK_FORK", "no", 1); // a CUDA context does not survive a fork
     int rc = kit_run(kit_suite("gpu", (const TTest *const[]){bf16, f32, NULL}));
     dev_close(gpu);
