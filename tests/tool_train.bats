@@ -219,6 +219,15 @@ with safe_open(sys.argv[1] + "/model.safetensors", "np") as f:
 EOF
 }
 
+@test "the self-test finds all as it must be" {
+    run "$BIN/draft-train" --selftest -j 2
+    echo "$output"
+    [ "$status" = 0 ]
+    [[ $output == *"all as it must be"* && $output != *WRONG* ]]
+    [ "$(grep -c ": ok" <<<"$output")" = 13 ]
+    refused 64 "reads nothing" "$BIN/draft-train" --selftest "$IN"
+}
+
 @test "the plan is printed and nothing is made" {
     run train "$D/x" --plan
     [ "$status" = 0 ]

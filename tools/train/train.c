@@ -19,6 +19,7 @@
 #include "plan.h"
 #include "recipe.h"
 #include "room.h"
+#include "selftest.h"
 #include "step.h"
 #include "steps.h"
 #include "target.h"
@@ -46,7 +47,7 @@ static struct recipe recipe = {.block = 16,
 static struct {
     const char *run, *target, *device, *valid, *log;
     int64_t valid_every, save_every, keep;
-    bool plan;
+    bool plan, selftest;
 } cfg = {.device = "cpu", .valid_every = 500, .save_every = 500, .keep = 3};
 
 static const struct opt options[] = {
@@ -102,6 +103,8 @@ static const struct opt options[] = {
     OPT_HEAD("device"),
     OPT_TEXT('d', "device", &cfg.device, "NAME", "cpu, cuda or cuda:N", 0),
     OPT_FLAG(0, "plan", &cfg.plan, "print the memory that is needed, and end", 0),
+    OPT_FLAG(0, "selftest", &cfg.selftest,
+             "take steps with drawn numbers, check and time them, and end", 0),
     TOOL_OPTIONS,
     OPT_END};
 
@@ -189,7 +192,6 @@ static int ask_plan(struct run *r)
 /* open_device opens the device and the frozen matrices there. */
 static int open_device(struct run *r)
 {
-    setenv("CUDA_MODULE_LOADING", "EAGER", 1); // else code takes memory when first used
     TRY(par_open(&r->par, (int)tool_common.threads));
     TRY(dev_open(&r->dev, cfg.device, r->par));
     r->ask.dev = r->dev;
@@ -319,6 +321,16 @@ static void close_run(struct run *r)
     lock_give(&r->lock);
 }
 
+static int selftest(struct tool *t)
+{
+    if (t->inputs)
+        return err_set(E_USAGE, "--selftest reads nothing");
+    if (recipe.mask_id < 0)
+        recipe.mask_id = 0; // what stands for it is the published target's
+    TRY(recipe_check(&recipe));
+    return selftest_run(cfg.device, &recipe, &t->log);
+}
+
 static int train(struct tool *t)
 {
     struct run r = {.tool = t, .record = {.fd = -1}};
@@ -353,7 +365,8 @@ int main(int argc, char **argv)
                                   "[options] SHARDS...|- -o RUN -m TARGET"},
                         .options = options};
     int rc = tool_begin(&tool, argc, argv);
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1); // else code takes memory when first used
     if (rc == 0)
-        rc = train(&tool);
+        rc = cfg.selftest ? selftest(&tool) : train(&tool);
     return tool_end(&tool, rc);
 }
