@@ -133,6 +133,8 @@ bench-fetch: all $B/bench/fastd
 # Every durable step of every stage fails once; a sample of it is part of `make test`.
 $B/faults.so: tests/faults.c Makefile
 	$(call Q,CC)mkdir -p $(@D); $(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $<
+$B/plant.so: tests/plant_malloc.c Makefile
+	$(call Q,CC)mkdir -p $(@D); $(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $< -ldl
 test-faults: all $B/faults.so
 	@scripts/faults.sh $B 1
 # Ten thousand random data sets against a model in Python; `make test` tries a hundred.
@@ -147,7 +149,7 @@ pipeline: all
 demo-controls: all $B/bench/zero_aux
 	@scripts/controls.sh $B $(RECIPE)
 # The demo on a GPU beside the CPU's: the same states, curves and tau, bits that repeat.
-gpu-demo: all $B/bench/near_aux
+gpu-demo: all $B/bench/near_aux $B/plant.so
 	@scripts/gpu_demo.sh prepare $B $(RECIPE)
 	@scripts/gpu_demo.sh run $(RECIPE)
 # Planted errors in the kernels, each a program for a GPU: scripts/mutants_gpu.sh run.

@@ -7,7 +7,8 @@
 #   scripts/gpu_demo.sh run [RECIPE]              with a GPU: needs no more than that
 #
 # Hidden states of both devices are compared; 50 steps on the GPU are taken twice, and
-# once more by a run that is killed and goes on: the same bytes.  Then the whole recipe
+# once more by a run that is killed and goes on: the same bytes; memory taken inside a step
+# ends a run with 70.  Then the whole recipe
 # on both, the curves side by side: final validation accuracy within 0.01, tau within 0.1.
 # Ends with 1 when anything is not so.  DEVICE names the GPU (cuda), CPU the other (cpu).
 set -eu
@@ -29,6 +30,7 @@ if [ "$what" = prepare ]; then
         strip -o "$out/bin/draft-$tool" "$build/bin/draft-$tool"
     done
     strip -o "$out/bin/near_aux" "$build/bench/near_aux"
+    cp "$build/plant.so" "$out/bin"
     sed "s|^OUT=.*|OUT=$out|" "$recipe" >"$out/recipe.env"
     BIN=$build/bin ./pipeline.sh "$out/recipe.env" fetch pack
     exit
@@ -91,6 +93,17 @@ wait $pid || true
 rm -rf "$out/killed/step-00000040" "$out/killed/$last" # where the kill came late
 (train killed "$GPU" --save-every 10 --keep 0)
 same "$STEPS steps, killed and resumed" one killed
+
+step "4 MiB taken inside a step"
+rm -rf "$out/planted"
+status=0
+(LD_PRELOAD=$PWD/$bin/plant.so PLANT_AT=150 train planted "$GPU") 2>"$out/planted.err" ||
+    status=$?
+if [ $status = 70 ] && grep -q "something allocates inside a step" "$out/planted.err"; then
+    line "4 MiB taken inside a step" "70, $(sed -n 's/.*step \([0-9]*: [0-9]*\) bytes.* it, \([0-9]*\) after.*/step \1 and \2 free/p' "$out/planted.err")"
+else
+    bad "4 MiB taken inside a step" "status $status, $(tail -1 "$out/planted.err")"
+fi
 
 step "the recipe on $CPU"
 DEVICE=$CPU ./pipeline.sh "$out/cpu/recipe.env" train eval
