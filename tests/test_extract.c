@@ -111,6 +111,8 @@ static int capture(struct world *w, const struct hidden_form *f, size_t memory)
     if (rc < 0)
         return rc;
     rc = capture_row(&c, &w->row);
+    if (rc == 0)
+        rc = capture_check(&c, &w->row);
     capture_close(&c);
     return rc;
 }
@@ -194,6 +196,7 @@ static void check_pieces(const char *target)
         memset(w.row.last, 0x55, (size_t)S * H * 2);
         for (int again = 0; again < 2; again++)
             kit_ok(capture_row(&c, &w.row));
+        kit_ok(capture_check(&c, &w.row));
         capture_close(&c);
         same_as_alone(&w);
     }

@@ -285,6 +285,12 @@ int capture_row(struct capture *c, struct hidden_row *out)
         cache_cut(&c->cache, 0);
     for (int64_t at = 0; at < end; at += c->piece)
         TRY(run(c, out, at, end - at < c->piece ? end - at : c->piece));
-    clear(c, out);
-    return check_row(c, out, end);
+    return 0;
+}
+
+int capture_check(const struct capture *c, struct hidden_row *r)
+{
+    struct anchor_row text = {.length = c->form.length, .doc = r->doc};
+    clear(c, r);
+    return check_row(c, r, row_end(&text));
 }

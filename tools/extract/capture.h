@@ -35,9 +35,13 @@ int capture_open(struct capture *c, struct target *t, struct dev *d,
                  size_t memory);
 void capture_close(struct capture *c);
 
-/* capture_row fills aux, scale and last of `out`, whose text is there; padding gets
- * zeros.  An id outside the vocabulary, a NaN or infinity, a document whose tap is zero
- * throughout are E_FORMAT naming row, tap and token. */
+/* capture_row fills aux, scale and last of `out`, whose text is there.  An id outside
+ * the vocabulary is E_FORMAT naming row and token. */
 int capture_row(struct capture *c, struct hidden_row *out);
+
+/* capture_check gives padding zeros and looks at every value: a NaN or infinity, a
+ * document whose tap is zero throughout are E_FORMAT naming row, tap and token.  Any
+ * thread may call it while the next row is computed. */
+int capture_check(const struct capture *c, struct hidden_row *r);
 
 #endif

@@ -3,9 +3,9 @@
  *
  *     packed rows -> feed -> capture (target) -> hidden_row -> hidden shards
  *
- * Two rows are under way: one is computed while the other is written.  Reading and
- * computing happen in the stream's ordered first step, so the target runs one row at a
- * time with all threads. */
+ * Two rows are under way: one is computed while the other is checked and written.
+ * Reading and computing happen in the stream's ordered first step, so the target runs
+ * one row at a time with all threads. */
 #include <string.h>
 
 #include "capture.h"
@@ -272,10 +272,11 @@ static int next_row(void *ctx, void *item)
     return 1;
 }
 
-static int pass_on(void *ctx, void *item, int worker)
+static int check_row(void *ctx, void *item, int worker)
 {
-    (void)ctx, (void)item, (void)worker;
-    return 0;
+    const struct extract *x = ctx;
+    (void)worker;
+    return capture_check(&x->capture, item);
 }
 
 static int write_row(void *ctx, void *item)
@@ -291,7 +292,7 @@ static int write_row(void *ctx, void *item)
 
 static int run_rows(struct extract *x)
 {
-    static const struct par_stages stages = {next_row, pass_on, write_row};
+    static const struct par_stages stages = {next_row, check_row, write_row};
     void *item[2] = {&x->row[0], &x->row[1]};
     char digest[HASH_TEXT];
     uint64_t input;

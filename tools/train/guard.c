@@ -36,7 +36,7 @@ int guard_begin(struct guard *g, struct dev *d, size_t planned, struct log *log)
     if (told <= 0)
         return told;
     const struct dev_memory *m = &g->mark;
-    log_more(log, "driver, code and libraries take %s of the card, %s are free",
+    log_note(log, "driver, code and libraries take %s of the card, %s are free",
              num_bytes(rest, sizeof rest, (double)(m->total - m->available - d->held)),
              num_bytes(spare, sizeof spare, (double)m->available));
     g->left = m->shared ? 0 : GUARD_STEPS;
