@@ -20,6 +20,7 @@
 #include "kit_op.h"
 #include "mem.h"
 #include "par.h"
+#include "rng.h"
 
 /* Beside cases.h: what the fused attention must not mind.  Head widths 64 and 128,
  * groups of 1, 3, 5, 8, 16 heads, blocks of 4 to 32, rows without keys, tiles that end
@@ -189,6 +190,38 @@ START_TEST(f32)
 }
 END_TEST
 
+/* copies go through pieces from some size on: every size comes back as it went, and so
+ * does a part behind an odd offset. */
+START_TEST(copies)
+{
+    static const size_t sizes[] = {1,
+                                   (4 << 20) - 1,
+                                   4 << 20,
+                                   16 << 20,
+                                   (16 << 20) + 1,
+                                   (32 << 20) + 7,
+                                   (90 << 20) + 3};
+    const size_t most = (90 << 20) + 4096;
+    uint8_t *out = mem_alloc(most), *back = mem_alloc(most);
+    struct rng r = rng_new(1);
+    void *card;
+    kit_ok(dev_alloc(gpu, &card, most));
+    for (size_t i = 0; i < most; i++)
+        out[i] = (uint8_t)(i % 251 + (i >> 20));
+    for (int i = 0; i < 7; i++) {
+        size_t n = sizes[i], from = rng_below(&r, 4000);
+        memset(back, 0, most);
+        kit_ok(dev_put(gpu, (char *)card + from, out + from, n));
+        kit_ok(dev_get(gpu, back + from, (char *)card + from, n));
+        kit_same("bytes", back + from, out + from, n);
+        ck_assert(back[from + n] == 0);
+    }
+    dev_free(gpu, card, most);
+    mem_free(out);
+    mem_free(back);
+}
+END_TEST
+
 static int print_kernels(void)
 {
     for (const struct cuda_kernel *k = cuda_kernels; k->name; k++)
@@ -219,7 +252,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     print_identity();
     setenv("CK_FORK", "no", 1); // a CUDA context does not survive a fork
-    int rc = kit_run(kit_suite("gpu", (const TTest *const[]){bf16, f32, NULL}));
+    int rc = kit_run(kit_suite("gpu", (const TTest *const[]){copies, bf16, f32, NULL}));
     dev_close(gpu);
     dev_close(cpu);
     par_close(par);

@@ -38,6 +38,7 @@ struct cuda_state {
     struct cuda_fault *device_fault;
     char *scratch, *lt_space, *logits; /* pieces of the workspace */
     int index;                         /* of the GPU */
+    struct cuda_copy *copy;            /* staging of large copies */
     int sms;                           /* multiprocessors */
     int capability;                    /* 90, 120 */
     struct lt *lt; /* matrix products: handle and chosen algorithms */
@@ -63,6 +64,13 @@ void cuda_launched(struct dev *d, const char *kernel);
 /* cuda_add_partials: w[c] += sum of partial[0 .. parts)[c], in that order: the second
  * pass of a sum over rows.  partial [parts, count of w] f32, device memory. */
 void cuda_add_partials(struct dev *d, struct tensor w, const float *partial, int parts);
+
+/* copy.c: large copies between ordinary memory and the card, through page-locked pieces
+ * filled by all threads; opened and closed with the device.  Both wait. */
+int cuda_copy_open(struct dev *d);
+void cuda_copy_close(struct dev *d);
+int cuda_copy_put(struct dev *d, void *to, const void *host, size_t bytes);
+int cuda_copy_get(struct dev *d, void *host, const void *from, size_t bytes);
 
 /* matmul.cu: opened and closed with the device. */
 int cuda_matmul_open(struct dev *d);

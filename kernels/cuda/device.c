@@ -60,6 +60,7 @@ static int open_state(struct dev *d, struct cuda_state *s, int index)
     s->logits = s->lt_space + CUDA_LT_BYTES;
     d->scratch = space;
     d->scratch_bytes = CUDA_WORKSPACE_BYTES;
+    TRY(cuda_copy_open(d));
     return cuda_matmul_open(d);
 }
 
@@ -69,6 +70,7 @@ static void device_close(struct dev *d)
     if (!s)
         return;
     cuda_matmul_close(d);
+    cuda_copy_close(d);
     dev_free(d, s->scratch, CUDA_WORKSPACE_BYTES);
     if (s->fault)
         cudaFreeHost(s->fault);
@@ -114,22 +116,14 @@ static void device_free(struct dev *d, void *p)
 
 static int device_put(struct dev *d, void *to, const void *host, size_t bytes)
 {
-    cudaStream_t s = (cudaStream_t)cuda_state(d)->stream;
     use(d);
-    cudaError_t e = cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, s);
-    if (e == cudaSuccess)
-        e = cudaStreamSynchronize(s); // pageable host memory may be reused on return
-    return e == cudaSuccess ? 0 : failed(e, E_DEVICE, "copy to the GPU");
+    return cuda_copy_put(d, to, host, bytes);
 }
 
 static int device_get(struct dev *d, void *host, const void *from, size_t bytes)
 {
-    cudaStream_t s = (cudaStream_t)cuda_state(d)->stream;
     use(d);
-    cudaError_t e = cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, s);
-    if (e == cudaSuccess)
-        e = cudaStreamSynchronize(s);
-    return e == cudaSuccess ? 0 : failed(e, E_DEVICE, "copy from the GPU");
+    return cuda_copy_get(d, host, from, bytes);
 }
 
 /* fault_error turns what a kernel noted into a message. */

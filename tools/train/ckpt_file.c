@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { PIECE = 1 << 18 }; // elements brought over at once
+enum { PIECE = 1 << 22 }; // elements brought over at once
 
 static const char KEY[] = "data_xxh3";
 
