@@ -59,7 +59,7 @@ keys() { sed -n 's/.*"key":"\([^"]*\)".*/\1/p' "$1/.draft-fetch/manifest.json"; 
 }
 
 @test "unknown schemes are named" {
-    for s in hf gopher; do
+    for s in gopher; do
         run -64 "$fetch" "$s://x/y" -o dst
         [[ $output == *"$s://x/y: this build does not know the scheme $s://"* ]]
     done

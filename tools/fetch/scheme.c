@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "err.h"
+#include "hf.h"
 #include "local.h"
 #include "s3.h"
 #include "tool.h"
@@ -22,7 +23,12 @@ static const struct scheme schemes[] = {
      .head = true},
     {.name = "https", .list = web_list, .ask = web_ask, .judge = web_judge},
     {.name = "http", .list = web_list, .ask = web_ask, .judge = web_judge},
-    {.name = "hf"},
+    {.name = "hf",
+     .open = hf_open,
+     .close = hf_close,
+     .list = hf_list,
+     .ask = hf_ask,
+     .judge = hf_judge},
 };
 
 /* The length of a leading "name://", 0 when there is none. */

@@ -18,6 +18,7 @@
 #include "mem.h"
 #include "pool.h"
 #include "queue.h"
+#include "sha256.h"
 #include "tool.h"
 
 /* What a task keeps between its pieces. */
@@ -176,6 +177,8 @@ static int write_small(struct flight *f)
     TRY(fd < 0 ? fd : 0);
     f->fd = -1;
     int rc = f->got > 0 ? file_pwrite(fd, f->buffer, f->got, f->at, o->key) : 0;
+    if (rc == 0)
+        rc = sha256_check(fd, f->at + (int64_t)f->got, o->sha256, o->key);
     if (rc < 0) {
         place_discard(place, task->number, fd);
         return rc;
@@ -548,6 +551,8 @@ static int finish_task(struct transfer *t, struct task *task,
     if (code < 0)
         err_copy(code, k->why);
     uint64_t sum = code < 0 ? 0 : join_sums(task, k, t->rules->piece);
+    if (k->fd >= 0 && code == 0)
+        code = sha256_check(k->fd, o->size, o->sha256, o->key);
     if (k->fd >= 0 && code == 0)
         code = place_written(t->place, task->number, k->fd, o->size, o->mtime_ns);
     else if (k->fd >= 0)
