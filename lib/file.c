@@ -275,6 +275,22 @@ bool file_is_input(const char *name)
     return name[0] != '.' && !(n >= 4 && strcmp(name + n - 4, ".tmp") == 0);
 }
 
+bool file_stays_below(const char *name)
+{
+    bool below = *name && *name != '/';
+    for (const char *p = name; p && below; p = strchr(p, '/')) {
+        p += *p == '/';
+        below = strncmp(p, "..", 2) != 0 || (p[2] != '/' && p[2]);
+    }
+    return below;
+}
+
+const char *file_last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static bool is_plain(int dir_fd, const char *name)
 {
     struct stat st;

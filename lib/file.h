@@ -50,6 +50,13 @@ int file_pwrite(int fd, const void *data, size_t n, off_t at, const char *name);
  * it starts with a dot or ends in ".tmp". */
 bool file_is_input(const char *name);
 
+/* file_stays_below: does a name that others have written lead to a place below the
+ * folder it is joined to?  Not when it is empty or absolute or has a ".." component. */
+bool file_stays_below(const char *name);
+
+/* file_last_name is what stands behind the last '/' of a path. */
+const char *file_last_name(const char *path);
+
 /* Folders.  file_list gives the names (not paths) of plain files in a folder, sorted by
  * byte value, temporaries and dot files left out; *names is one array owned by the
  * caller, freed by file_list_free. */

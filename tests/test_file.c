@@ -203,6 +203,22 @@ END_TEST
 
 /* XXH3_64bits of nothing and of one byte with seed 0, from xxHash's own test vectors
  * (the pattern byte generator begins with 0x00). */
+START_TEST(names_that_others_wrote)
+{
+    static const char *const below[] = {"a",     "a/b", "..a", "a../b",
+                                        "a/..b", "./a", "a/.b"},
+                             *const above[] = {"",     "/",    "/a",     "..",
+                                               "../a", "a/..", "a/../b", "./../a"};
+    for (size_t i = 0; i < sizeof below / sizeof *below; i++)
+        ck_assert_msg(file_stays_below(below[i]), "%s", below[i]);
+    for (size_t i = 0; i < sizeof above / sizeof *above; i++)
+        ck_assert_msg(!file_stays_below(above[i]), "%s", above[i]);
+    ck_assert_str_eq(file_last_name("a/b.c"), "b.c");
+    ck_assert_str_eq(file_last_name("b.c"), "b.c");
+    ck_assert_str_eq(file_last_name("a/"), "");
+}
+END_TEST
+
 START_TEST(checksums)
 {
     unsigned char data[1000];
@@ -239,4 +255,4 @@ END_TEST
 KIT_MAIN("file, hash", writes_and_reads, failures_name_the_path,
          failed_commit_leaves_nothing, new_files_in_steps,
          bare_names_lie_in_the_working_folder, maps, transfers, lists_inputs_only,
-         folders, paths, checksums)
+         folders, paths, names_that_others_wrote, checksums)

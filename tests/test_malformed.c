@@ -265,19 +265,20 @@ START_TEST(fields_that_do_not_fit)
         uint8_t v[4];
         int n;
         const char *why;
-    } cases[] = {{"loss_mask", {0, 1}, 2, "loss_mask has 2 items for 3 tokens"},
-                 {"loss_mask", {0, 1, 2}, 3, "loss_mask[2] is 2, not 0 or 1"},
-                 {"labels", {1, 2, 4}, 3, "labels[2] is 4 where input_ids has 3"},
-                 {"labels", {1, 2, 3, 4}, 4, "labels has 4 items for 3 tokens"},
-                 {"attention_mask",
-                  {1, 1, 0},
-                  3,
-                  "attention_mask[2] is 0: the record is padded"},
-                 {"attention_mask", {1, 1, 2}, 3, "attention_mask[2] is 2, not 0 or 1"},
-                 {"attention_mask", {1}, 1, "attention_mask has 1 items"},
-                 {"tokens", {1}, 1, "the record has two such arrays"},
-                 {"assistant_masks", {1, 0, 1}, 3, NULL},
-                 {"nothing", {9}, 1, NULL}};
+    } cases[] = {
+        {"loss_mask", {0, 1}, 2, "k.input_ids.npy: loss_mask has 2 items for 3 tokens"},
+        {"loss_mask", {0, 1, 2}, 3, "loss_mask[2] is 2, not 0 or 1"},
+        {"labels", {1, 2, 4}, 3, "labels[2] is 4 where input_ids has 3"},
+        {"labels", {1, 2, 3, 4}, 4, "labels has 4 items for 3 tokens"},
+        {"attention_mask",
+         {1, 1, 0},
+         3,
+         "attention_mask[2] is 0: the record is padded"},
+        {"attention_mask", {1, 1, 2}, 3, "attention_mask[2] is 2, not 0 or 1"},
+        {"attention_mask", {1}, 1, "attention_mask has 1 items"},
+        {"tokens", {1}, 1, "the record has two such arrays"},
+        {"assistant_masks", {1, 0, 1}, 3, NULL},
+        {"nothing", {9}, 1, NULL}};
     const char *path = kit_path("%s/a.tar", kit_tmp_dir());
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct buf tar = {0};

@@ -193,7 +193,7 @@ START_TEST(odd_members)
         "member device.json: a device or the like",
         "notes.txt: neither .json nor .input_ids.npy is in this record",
         NULL,
-        "bad JSON",
+        "bad.json: bad JSON",
         "matrix.npy: npy: 31 rows, not one",
         NULL};
     enum { RECORDS = sizeof why / sizeof *why };

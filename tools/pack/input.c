@@ -155,19 +155,13 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static const char *last_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Runs of packed rows, which are known by their names, must be whole. */
 static int check_runs(const struct input *in, int64_t first)
 {
     char *dir = NULL;
     int rc = 0;
     for (int64_t i = first; i < in->n && rc == 0; i++) {
-        const char *path = in->at[i].path, *name = last_name(path);
+        const char *path = in->at[i].path, *name = file_last_name(path);
         size_t n = (size_t)(name - path);
         if (!packed_names(name) || (dir && strncmp(dir, path, n) == 0 && !dir[n]))
             continue; // nothing of ours, or checked with the one before
@@ -204,9 +198,9 @@ static int add_pair(struct input *in, const char *path, const char *other, int64
         if (strcmp(in->at[i].path, path) == 0)
             return 0;
     if (first)
-        TRY(add(in, path, last_name(path), size));
-    TRY(add(in, other, last_name(other), more));
-    return first ? 0 : add(in, path, last_name(path), size);
+        TRY(add(in, path, file_last_name(path), size));
+    TRY(add(in, other, file_last_name(other), more));
+    return first ? 0 : add(in, path, file_last_name(path), size);
 }
 
 static int add_file(struct input *in, const char *path, int64_t size)
@@ -214,8 +208,8 @@ static int add_file(struct input *in, const char *path, int64_t size)
     char *other = in->choice.format && strcmp(in->choice.format->name, "megatron") != 0
                       ? NULL
                       : megatron_other(path);
-    int rc =
-        other ? add_pair(in, path, other, size) : add(in, path, last_name(path), size);
+    int rc = other ? add_pair(in, path, other, size)
+                   : add(in, path, file_last_name(path), size);
     mem_free(other);
     return rc;
 }

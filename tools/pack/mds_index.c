@@ -10,26 +10,13 @@
 #include "json.h"
 #include "mem.h"
 
-/* A name below the folder and nowhere else. */
-static bool is_below(const char *name)
-{
-    if (!*name || *name == '/')
-        return false;
-    for (const char *p = name; p; p = strchr(p, '/')) {
-        p += *p == '/';
-        if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || !p[2]))
-            return false;
-    }
-    return true;
-}
-
 /* 1 when the file that `data` describes is there, as long as it should be. */
 static int look(const struct json *data, const char *dir, const char **name)
 {
     int64_t bytes, size;
     TRY(json_need_text(data, "basename", name));
     TRY(json_need_int(data, "bytes", &bytes));
-    if (!is_below(*name))
+    if (!file_stays_below(*name))
         return err_set(E_FORMAT, "a shard outside the folder: %s", *name);
     char *path = file_path(dir, *name);
     if (!path)

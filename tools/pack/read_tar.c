@@ -64,34 +64,18 @@ bool tar_is(const char *bytes, size_t n)
 
 /* ---- names ---- */
 
-static const char *last_name(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
 /* Length of the key: up to the first dot of the last component. */
 static size_t key_length(const char *name)
 {
-    const char *last = last_name(name), *dot = strchr(last, '.');
+    const char *last = file_last_name(name), *dot = strchr(last, '.');
     return dot ? (size_t)(dot - name) : strlen(name);
 }
 
 static bool is_ignored(const struct unpack_member *m)
 {
-    const char *last = last_name(m->name);
+    const char *last = file_last_name(m->name);
     return m->folder || !*last || !file_is_input(last) || strncmp(last, "__", 2) == 0 ||
            !strchr(last, '.');
-}
-
-static bool climbs(const char *name)
-{
-    for (const char *p = name; p; p = strchr(p, '/')) {
-        p += *p == '/';
-        if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || !p[2]))
-            return true;
-    }
-    return false;
 }
 
 static enum kind kind_of(const char *name)
@@ -113,7 +97,7 @@ static const char *trouble(const struct unpack_member *m)
 {
     if (m->name[0] == '/')
         return "its name is absolute";
-    if (climbs(m->name))
+    if (!file_stays_below(m->name))
         return "its name has a \"..\" component";
     if (m->oddity)
         return m->oddity;
@@ -284,16 +268,38 @@ static void take_member(struct record *r, const struct member *m, const char *na
         take_array(r, (enum field)m->kind, name, data, (size_t)m->data);
 }
 
+static int add_json(struct documents *out, const struct record *r, int64_t record,
+                    int64_t vocab)
+{
+    int done = scan_line(out, r->json, r->json_size, record, vocab);
+    return done ? done : jsonl_line(out, r->json, r->json_size, record, vocab);
+}
+
+/* Puts the name into the reason why the last record was refused. */
+static int name_it(struct documents *out, const char *name)
+{
+    const struct document *doc = &out->at[out->n - 1];
+    if (doc->reject == REJECT_NONE)
+        return 0;
+    char *why = mem_text(document_why(out, doc));
+    if (!why)
+        return E_MEMORY;
+    out->reasons.len = doc->why;
+    buf_addf(&out->reasons, "%s: %s", name, why);
+    buf_addc(&out->reasons, 0);
+    mem_free(why);
+    return buf_check(&out->reasons);
+}
+
 static int end_record(struct documents *out, const struct record *r, int64_t record,
                       int64_t vocab)
 {
     if (r->bad)
         return document_reject(out, record, REJECT_SYNTAX);
-    if (r->field[FIELD_IDS].at)
-        return fields_add(out, record, r->field, vocab);
-    if (r->json) {
-        int done = scan_line(out, r->json, r->json_size, record, vocab);
-        return done ? done : jsonl_line(out, r->json, r->json_size, record, vocab);
+    if (r->json || r->field[FIELD_IDS].at) {
+        TRY(r->field[FIELD_IDS].at ? fields_add(out, record, r->field, vocab)
+                                   : add_json(out, r, record, vocab));
+        return name_it(out, r->name);
     }
     err_set(E_FORMAT, "%s: neither .json nor .input_ids.npy is in this record",
             r->name);
