@@ -4,7 +4,7 @@
  * A line a case: mean length, documents in a window, rows, density, million documents
  * a second (the best of RUNS: the machine's noise only ever adds).  One thread, lengths
  * as tests/kit_docs.h draws them, longer documents split at the row's length.
- * scripts/binpack_peer.sh gives the same lengths to seqpacker. */
+ * bench/binpack_peer.sh gives the same lengths to seqpacker. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

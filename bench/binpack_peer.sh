@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # binpack_peer.sh - binpack beside seqpacker (PyPI), on the same lengths, one thread each.
 #
-#   scripts/binpack_peer.sh BUILD     BUILD: a folder such as build/cc-release-cpu
+#   bench/binpack_peer.sh BUILD     BUILD: a folder such as build/cc-release-cpu
 #
 # Processor time, the best of several runs; seqpacker's strategies that are at least as
 # dense as ours, through pack_flat, which gives plain arrays as binpack does.
@@ -26,5 +26,5 @@ echo "# binpack"
 echo "# seqpacker 0.1.3"
 for mean in 1000 4000; do
     "$build/bench/make_docs" $mean 300M 1 lengths |
-        RAYON_NUM_THREADS=1 PYTHONPATH=$venv/lib/at $venv/bin/python scripts/binpack_peer.py $mean
+        RAYON_NUM_THREADS=1 PYTHONPATH=$venv/lib/at $venv/bin/python bench/binpack_peer.py $mean
 done
