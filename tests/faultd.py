@@ -403,9 +403,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
                 hit.append(Fault(self.random.choice(CHAOS)))
         return hit
 
-    def note(self, **what):
+    def note(self, what):
         with self.lock:
-            self.log.append(what)
             if self.log_file:
                 self.log_file.write(json.dumps(what) + "\n")
                 self.log_file.flush()
@@ -569,14 +568,16 @@ class Connection(socketserver.StreamRequestHandler):
             rs, hit = self.server.answer(rq), self.server.pick(rq)
             for f in hit:
                 rs = f.change(self.server, rq, rs, f.values) or rs
-            sent, keep = 0, False
+            what = {"op": rq.op, "key": rq.key, "range": rq.headers.get("range"),
+                    "status": rs.status, "sent": 0, "faults": [f.kind for f in hit]}
+            if rq.op != "control":
+                self.server.log.append(what)
+            keep = False
             try:
-                sent, keep = self.send(rq, rs)
+                what["sent"], keep = self.send(rq, rs)
             finally:
                 if rq.op != "control":
-                    self.server.note(
-                        op=rq.op, key=rq.key, range=rq.headers.get("range"),
-                        status=rs.status, sent=sent, faults=[f.kind for f in hit])
+                    self.server.note(what)
             if not keep:
                 return
 

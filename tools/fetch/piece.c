@@ -28,6 +28,16 @@ void piece_range(char out[64], const struct piece *p)
     snprintf(out, 64, "bytes=%lld-%lld", (long long)p->begin, (long long)p->end - 1);
 }
 
+/* A length that is not the listed one: under the listed ETag it is the answer that is
+ * wrong, else the object has changed. */
+static int wrong_length(const struct object *o, const struct head *h, int64_t length)
+{
+    if (o->etag && h->etag[0])
+        return err_set(E_REMOTE, "%s: %lld bytes announced, %lld listed", o->key,
+                       (long long)length, (long long)o->size);
+    return err_set(E_AGAIN, "%s changed while it was fetched", o->key);
+}
+
 static int check_range(const struct piece *p, const struct head *h)
 {
     const struct object *o = p->object;
@@ -39,7 +49,7 @@ static int check_range(const struct piece *p, const struct head *h)
                        o->key, (long long)h->begin, (long long)h->end,
                        (long long)p->begin, (long long)p->end);
     if (h->total >= 0 && h->total != o->size)
-        return err_set(E_AGAIN, "%s changed while it was fetched", o->key);
+        return wrong_length(o, h, h->total);
     return 0;
 }
 
@@ -53,7 +63,7 @@ static int check_length(const struct piece *p, const struct head *h)
     return p->kind == PIECE_RANGE
                ? err_set(E_REMOTE, "%s: %lld bytes announced, %lld asked for",
                          p->object->key, (long long)h->length, (long long)want)
-               : err_set(E_AGAIN, "%s changed while it was fetched", p->object->key);
+               : wrong_length(p->object, h, h->length);
 }
 
 int piece_check(const struct piece *p, const struct head *h)

@@ -18,7 +18,7 @@
 #include "sign.h"
 #include "url.h"
 
-enum { PAGE_BYTES = 16 << 20, EMPTY_PAGES = 1000, SKEW = 60 };
+enum { PAGE_BYTES = 16 << 20, EMPTY_PAGES = 1000, PAGE_TRIES = 3, SKEW = 60 };
 
 struct s3 {
     char *bucket, *prefix; // the prefix as given
@@ -297,13 +297,28 @@ static int take_item(void *user, const struct s3_item *item)
     return 0;
 }
 
-static int take_page(struct listing *l, const struct http_call *c, struct s3_page *page)
+/* One page into the list.  What is no listing at all came from something else, which
+ * may be gone at the next attempt. */
+static int read_page(struct listing *l, struct http *http, struct http_call *c,
+                     struct s3_page *page)
 {
-    l->first = true;
-    int rc = s3_list_page(page, buf_text(&c->text), c->text.len, take_item, l);
-    if (rc == E_FORMAT)
-        return err_wrap(rc, "%s: cannot read the listing", l->source->url);
-    TRY(rc);
+    int64_t objects = l->out->n, seen = l->n_seen;
+    int rc = 0;
+    for (int tries = 0; tries < PAGE_TRIES; tries++) {
+        l->out->n = objects;
+        l->n_seen = seen;
+        l->first = true;
+        TRY(scheme_run(l->source, http, c, ask_page, l));
+        rc = s3_list_page(page, buf_text(&c->text), c->text.len, take_item, l);
+        if (rc != E_FORMAT)
+            return rc;
+    }
+    return err_wrap(rc, "%s: cannot read the listing", l->source->url);
+}
+
+/* 1: there is another page, and l->token leads to it. */
+static int take_page(struct listing *l, const struct s3_page *page)
+{
     l->empty = page->items > 0 ? 0 : l->empty + 1;
     if (l->empty > EMPTY_PAGES)
         return err_set(E_FORMAT, "%s: %d empty pages of a listing", l->source->url,
@@ -323,9 +338,9 @@ static int list_pages(struct listing *l, struct http *http)
     struct s3_page page = {0};
     int rc;
     do {
-        rc = scheme_run(l->source, http, &c, ask_page, l);
+        rc = read_page(l, http, &c, &page);
         if (rc == 0)
-            rc = take_page(l, &c, &page);
+            rc = take_page(l, &page);
     } while (rc > 0);
     http_call_drop(&c);
     buf_drop(&page.token);
