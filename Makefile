@@ -126,6 +126,10 @@ test-mutants: tests
 	@$(mutants)
 bench: all $(BENCH:%=$B/bench/%)
 	@scripts/bench.sh $B $(TEST)
+# draft-fetch against real S3 servers, and against more faults than `make test` tries.
+test-servers: all
+	@scripts/deps.sh test servers
+	@THOROUGH=1 scripts/test.sh $B tool_s3
 # draft-fetch beside other S3 clients, on the fast server of bench/fastd.c.
 bench-fetch: all $B/bench/fastd
 	@scripts/deps.sh rivals
@@ -171,4 +175,4 @@ help:
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all pipeline demo-controls gpu-demo test-faults deps test tests test-mutants bench bench-fetch fuzz fuzz-targets lint format install help
+.PHONY: all pipeline demo-controls gpu-demo test-faults deps test tests test-mutants test-servers bench bench-fetch fuzz fuzz-targets lint format install help

@@ -219,7 +219,7 @@ def _canonical_query(raw):
     return "&".join(f"{k}={v}" for k, v in sorted((k, v) for k, _, v in pairs))
 
 
-def _sign(secret, scope, text):
+def signature(secret, scope, text):
     key = ("AWS4" + secret).encode()
     for part in scope.split("/"):
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()
@@ -269,7 +269,7 @@ def check_signature(req, auth, region, now):
         + ["", ";".join(signed), h.get("x-amz-content-sha256", "")])
     text = "\n".join(["AWS4-HMAC-SHA256", sent, scope,
                       hashlib.sha256(canonical.encode()).hexdigest()])
-    if not hmac.compare_digest(_sign(auth[1], scope, text), field["Signature"]):
+    if not hmac.compare_digest(signature(auth[1], scope, text), field["Signature"]):
         raise Refused(403, "SignatureDoesNotMatch",
                       "The request signature we calculated does not match.",
                       CanonicalRequest=canonical)

@@ -131,6 +131,7 @@ mended() {
     survives "close quiet=1 times=all op=get,list,head"
     survives "hints times=all op=get,list,head"
     survives "encoded times=all"
+    survives "replace op=list old=&quot; new= times=all"
     survives "header name=X-Long value=y repeat=30000 times=all"
 }
 

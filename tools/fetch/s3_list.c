@@ -184,8 +184,9 @@ static int end_listed(struct listing *l, struct reader *r)
                          : strcmp(name, "ETag") == 0 ? &l->etag
                                                      : NULL;
         if (to) {
+            bool bare = to == &l->etag && *text && !strchr(text, '"');
             buf_clear(to);
-            buf_adds(to, text);
+            buf_addf(to, bare ? "\"%s\"" : "%s", text); // some servers list bare ETags
             l->has_key |= to == &l->raw_key;
         } else if (strcmp(name, "Size") == 0) {
             TRY(parse_size(&l->size, text));
