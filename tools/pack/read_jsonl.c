@@ -41,8 +41,11 @@ static size_t whole_lines(const struct inflow *in)
 static int64_t count_lines(const char *text, size_t n)
 {
     int64_t lines = 0;
-    for (size_t i = 0; i < n; i++)
-        lines += text[i] == '\n';
+    const char *p = text, *end = text + n;
+    while ((p = memchr(p, '\n', (size_t)(end - p)))) {
+        lines++;
+        p++;
+    }
     return lines + (n > 0 && text[n - 1] != '\n');
 }
 
