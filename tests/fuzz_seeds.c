@@ -4,7 +4,7 @@
  * DIR/fuzz_safetensors gets a file with every type, DIR/fuzz_shard a shard, streams of
  * one and two runs, and names; each of the latter behind a byte that says whether
  * checksums are repaired (see fuzz_shard.c).  DIR/fuzz_jsonl gets records, plain and
- * compressed, DIR/fuzz_readers the files of tests/golden. */
+ * compressed, DIR/fuzz_readers and DIR/fuzz_arrow the files of tests/golden. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -166,6 +166,35 @@ static int write_files(const char *dir)
     return rc;
 }
 
+static int copy_file(const char *to, const char *from, const char *name)
+{
+    char *a = file_path(from, name), *b = file_path(to, name), *bytes = NULL;
+    size_t n;
+    int rc = a && b ? file_read(a, &bytes, &n) : E_MEMORY;
+    if (rc == 0)
+        rc = file_write(b, bytes, n);
+    mem_free(a);
+    mem_free(b);
+    mem_free(bytes);
+    return rc;
+}
+
+static int write_arrow(const char *dir)
+{
+    static const char from[] = "tests/golden/arrow";
+    char *to = file_path(dir, "fuzz_arrow"), **names = NULL;
+    int64_t n = 0;
+    int rc = to ? file_make_dirs(to) : E_MEMORY;
+    if (rc == 0)
+        rc = file_list(from, &names, &n);
+    for (int64_t i = 0; i < n && rc == 0; i++)
+        if (strstr(names[i], ".arrow"))
+            rc = copy_file(to, from, names[i]);
+    file_list_free(names, n);
+    mem_free(to);
+    return rc;
+}
+
 static int write_seeds(const char *dir)
 {
     char *st = file_path(dir, "fuzz_safetensors"), *sh = file_path(dir, "fuzz_shard");
@@ -175,6 +204,7 @@ static int write_seeds(const char *dir)
     TRY_GOTO(rc, rc, out);
     TRY_GOTO(rc, write_files(files), out);
     TRY_GOTO(rc, rc, out);
+    TRY_GOTO(rc, write_arrow(dir), out);
     TRY_GOTO(rc, file_make_dirs(st), out);
     TRY_GOTO(rc, file_make_dirs(sh), out);
     TRY_GOTO(rc, write_types(st), out);

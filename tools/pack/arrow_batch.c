@@ -206,9 +206,10 @@ int arrow_batch_row(const struct arrow_batch *b, int column, int64_t row,
         return 0;
     *first = get_offset(l, row);
     int64_t end = get_offset(l, row + 1);
-    *n = end - *first;
-    if (*first >= 0 && *first <= end && end <= l->count)
+    if (*first >= 0 && *first <= end && end <= l->count) {
+        *n = end - *first;
         return 0;
+    }
     return err_set(E_FORMAT,
                    "column %s: its offsets are %" PRId64 " and %" PRId64 " in %" PRId64
                    " items",

@@ -43,7 +43,8 @@ static void pass(struct row *r)
         if (r->n[c] < 0)
             continue;
         r->items[c] += r->n[c] * (int64_t)ints_size(r->field[c].type);
-        r->nulls[c] += r->nulls[c] ? r->n[c] : 0;
+        if (r->nulls[c])
+            r->nulls[c] += r->n[c];
     }
 }
 

@@ -198,7 +198,7 @@ int inflow_cut(struct inflow *in, size_t n, struct buf *out)
     struct buf rest = *out;
     buf_clear(&rest);
     if (in->have.len > n)
-        buf_add(&rest, in->have.p + n, in->have.len - n);
+        buf_add(&rest, buf_text(&in->have) + n, in->have.len - n);
     *out = in->have;
     in->have = rest;
     out->len = n;
