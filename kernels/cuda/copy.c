@@ -68,10 +68,9 @@ static int move(struct dev *d, char *to, const char *from, size_t bytes)
     return par_for(d->par, (int64_t)bytes, GRAIN, move_part, &m);
 }
 
-static int failed(cudaError_t e, const char *what)
+static int ended(cudaError_t e, const char *what)
 {
-    return e == cudaSuccess ? 0
-                            : err_set(E_DEVICE, "%s: %s", what, cudaGetErrorString(e));
+    return e == cudaSuccess ? 0 : cuda_failed(e, E_DEVICE, what);
 }
 
 static size_t piece_at(size_t bytes, size_t at)
@@ -101,7 +100,7 @@ int cuda_copy_put(struct dev *d, void *to, const void *host, size_t bytes)
     }
     if (e == cudaSuccess)
         e = cudaStreamSynchronize(s); // host memory may be reused on return
-    return failed(e, "copy to the GPU");
+    return ended(e, "copy to the GPU");
 }
 
 /* ask begins the copy of the piece at `at` to the host. */
@@ -122,7 +121,7 @@ int cuda_copy_get(struct dev *d, void *host, const void *from, size_t bytes)
         e = cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, s);
         if (e == cudaSuccess)
             e = cudaStreamSynchronize(s);
-        return failed(e, "copy from the GPU");
+        return ended(e, "copy from the GPU");
     }
     e = ask(c, 0, from, 0, bytes, s);
     for (size_t at = 0, i = 0; at < bytes && e == cudaSuccess; at += PIECE, i = !i) {
@@ -133,5 +132,5 @@ int cuda_copy_get(struct dev *d, void *host, const void *from, size_t bytes)
         if (e == cudaSuccess)
             TRY(move(d, (char *)host + at, c->piece[i], piece_at(bytes, at)));
     }
-    return failed(e, "copy from the GPU");
+    return ended(e, "copy from the GPU");
 }

@@ -58,6 +58,11 @@ struct cuda_kernel {
 };
 extern const struct cuda_kernel cuda_kernels[];
 
+/* cuda_failed leaves "what: why" and returns `code`; E_AGAIN instead where the card,
+ * not the call, is what is wrong: another card, or this one after a reset, may do it.
+ */
+int cuda_failed(int error, int code, const char *what);
+
 /* cuda_launched records a failed launch as the device's error. */
 void cuda_launched(struct dev *d, const char *kernel);
 

@@ -15,9 +15,15 @@
 #include "hash.h"
 #include "mem.h"
 
-/* failed reports a CUDA call's failure in err's slot. */
-static int failed(cudaError_t e, int code, const char *what)
+int cuda_failed(int error, int code, const char *what)
 {
+    static const cudaError_t lost[] = {
+        cudaErrorDevicesUnavailable, cudaErrorECCUncorrectable,
+        cudaErrorNvlinkUncorrectable, cudaErrorSystemNotReady};
+    cudaError_t e = (cudaError_t)error;
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++)
+        if (e == lost[i])
+            code = E_AGAIN;
     return err_set(code, "%s: %s", what, cudaGetErrorString(e));
 }
 
@@ -36,7 +42,7 @@ static int open_state(struct dev *d, struct cuda_state *s, int index)
     if (e == cudaSuccess)
         e = cudaGetDeviceProperties(&prop, index);
     if (e != cudaSuccess)
-        return failed(e, E_CONFIG, "no such GPU");
+        return cuda_failed(e, E_CONFIG, "no such GPU");
     s->index = index;
     s->sms = prop.multiProcessorCount;
     s->capability = prop.major * 10 + prop.minor;
@@ -44,15 +50,15 @@ static int open_state(struct dev *d, struct cuda_state *s, int index)
         return err_set(E_CONFIG, "%s has compute capability %d.%d, 8.0 is needed",
                        prop.name, prop.major, prop.minor);
     if ((e = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) != cudaSuccess)
-        return failed(e, E_DEVICE, "stream");
+        return cuda_failed(e, E_DEVICE, "stream");
     s->stream = stream;
     e = cudaHostAlloc((void **)&s->fault, sizeof *s->fault, cudaHostAllocMapped);
     if (e != cudaSuccess)
-        return failed(e, E_MEMORY, "mapped host memory");
+        return cuda_failed(e, E_MEMORY, "mapped host memory");
     memset(s->fault, 0, sizeof *s->fault);
     e = cudaHostGetDevicePointer((void **)&s->device_fault, s->fault, 0);
     if (e != cudaSuccess)
-        return failed(e, E_DEVICE, "mapped host memory");
+        return cuda_failed(e, E_DEVICE, "mapped host memory");
     void *space;
     TRY(dev_alloc(d, &space, CUDA_WORKSPACE_BYTES));
     s->scratch = (char *)space;
@@ -150,7 +156,7 @@ static int device_sync(struct dev *d)
     use(d);
     cudaError_t e = cudaStreamSynchronize((cudaStream_t)s->stream);
     if (e != cudaSuccess)
-        return failed(e, E_DEVICE, "GPU");
+        return cuda_failed(e, E_DEVICE, "GPU");
     return s->fault->kind == FAULT_NONE ? 0 : fault_error(s->fault);
 }
 
@@ -159,7 +165,7 @@ static int device_memory(struct dev *d, struct dev_memory *m)
     uint64_t digest;
     cudaError_t e = cudaMemGetInfo(&m->available, &m->total);
     if (e != cudaSuccess)
-        return failed(e, E_DEVICE, "free memory of the GPU");
+        return cuda_failed(e, E_DEVICE, "free memory of the GPU");
     m->shapes = cuda_matmul_met(d, &digest);
     m->shared = cuda_neighbours(d) > 0;
     return 0;
@@ -183,7 +189,7 @@ void cuda_launched(struct dev *d, const char *kernel)
 {
     cudaError_t e = cudaGetLastError();
     if (e != cudaSuccess)
-        dev_fail(d, E_DEVICE, "%s: %s", kernel, cudaGetErrorString(e));
+        dev_fail(d, cuda_failed(e, E_DEVICE, kernel), "%s", err_text());
 }
 
 const struct backend cuda_backend = {

@@ -85,10 +85,21 @@ static int open_host(struct capture *c)
     return c->ids && c->pos && c->lo && c->hi ? 0 : E_MEMORY;
 }
 
+/* within is `memory`, or what the card has left where that is less. */
+static int within(struct dev *d, size_t *memory)
+{
+    struct dev_memory m;
+    int told = dev_memory(d, &m);
+    if (told > 0 && (*memory == 0 || *memory > m.available))
+        *memory = m.available;
+    return told;
+}
+
 int capture_open(struct capture *c, struct target *t, struct dev *d,
                  const struct taps *taps, const struct hidden_form *form, size_t memory)
 {
     *c = (struct capture){.target = t, .dev = d, .taps = taps, .form = *form};
+    TRY(within(d, &memory));
     TRY(choose_piece(c, memory));
     int rc = open_device(c);
     if (rc == 0)

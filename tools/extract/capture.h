@@ -28,8 +28,8 @@ struct capture {
 };
 
 /* capture_open makes room for rows of form->length tokens in at most `memory` bytes
- * (0: any) beside the weights; E_CONFIG names what the smallest piece takes when that
- * is more. */
+ * (0: any) beside the weights, and never more than a card has left; E_CONFIG names what
+ * the smallest piece takes when that is more. */
 int capture_open(struct capture *c, struct target *t, struct dev *d,
                  const struct taps *taps, const struct hidden_form *form,
                  size_t memory);

@@ -112,7 +112,9 @@ int steps_run(struct steps *l)
     for (int64_t t = l->ckpt->step + 1; t <= steps; t++) {
         int rc = one_step(l, t);
         if (rc < 0)
-            return tool_stop && rc != E_DEVICE ? stopped(l, t - 1) : rc;
+            return tool_stop && rc != E_DEVICE && !l->work->dev->error
+                       ? stopped(l, t - 1)
+                       : rc;
         TRY(guard_step(l->guard, t, l->log));
         progress(l, t, begun);
         if (l->valid->in.reader && is_due(l, l->valid_every, t))
