@@ -85,14 +85,12 @@ static void draw_weights(struct trial *t, uint64_t seed)
     optimizer_round(&t->room.optim);
 }
 
-static int draw_row(struct trial *t, const struct trial_shape *s)
+int trial_row(struct trial *t, uint64_t which)
 {
     struct batch *b = &t->room.batch;
-    int64_t n = s->length;
-    struct rng r = rng_new(key_of(s->seed, 3));
-    t->text = mem_zero((size_t)(3 * n), sizeof *t->text);
-    if (!t->text)
-        return E_MEMORY;
+    const uint64_t seed = key_of(b->seed, which);
+    int64_t n = b->length;
+    struct rng r = rng_new(key_of(seed, 3));
     uint8_t *mask = (uint8_t *)(t->text + 2 * n);
     for (int64_t i = 0; i < n; i++) {
         t->text[i] = (int32_t)rng_below(&r, (uint64_t)b->vocab);
@@ -105,11 +103,11 @@ static int draw_row(struct trial *t, const struct trial_shape *s)
                                    .doc = t->text + n,
                                    .source = source,
                                    .docs = 1};
-    TRY(batch_lay(b, &t->row, &row, key_of(s->seed, 4)));
+    TRY(batch_lay(b, &t->row, &row, key_of(seed, 4)));
     if (t->row.blocks == 0)
         return err_set(E_CONFIG, "a row of %lld tokens has no anchor", (long long)n);
     t->row.aux = b->states;
-    op_normal(t->dev, b->states, key_of(s->seed, 5), 1);
+    op_normal(t->dev, b->states, key_of(seed, 5), 1);
     return 0;
 }
 
@@ -134,7 +132,10 @@ static int open_all(struct trial *t, const struct trial_shape *s, struct log *lo
     op_normal(t->dev, head, key_of(s->seed, 2), (float)sigma);
     TRY(room_open(&t->room, &ask, embed, head, &base, 1, log));
     draw_weights(t, s->seed);
-    TRY(draw_row(t, s));
+    t->text = mem_zero((size_t)(3 * s->length), sizeof *t->text);
+    if (!t->text)
+        return E_MEMORY;
+    TRY(trial_row(t, 0));
     return dev_sync(t->dev);
 }
 
@@ -169,6 +170,13 @@ int trial_step(struct trial *t)
     op_fill(t->dev, t->room.optim.grads, 0);
     return drafter_step(&t->room.drafter, &t->row, t->room.optim.grads,
                         (struct tensor){0}, &t->result, &t->room.work);
+}
+
+int trial_update(struct trial *t, double lr, int64_t step)
+{
+    double norm;
+    TRY(trial_step(t));
+    return optimizer_step(&t->room.optim, t->result.weight, lr, step, &norm);
 }
 
 int trial_norm(struct trial *t, double *norm)
