@@ -278,6 +278,31 @@ START_TEST(fast_leaves_the_odd)
 }
 END_TEST
 
+/* Seventeen MiB of lists in lists would be a gigabyte to jansson. */
+START_TEST(large_records)
+{
+    enum { TOKENS = 9 << 20 };
+    struct block b = {.records = 2};
+    struct documents d = {0};
+    buf_adds(&b.bytes, "{\"x\":[[]");
+    for (int i = 0; i < 6 << 20; i++)
+        buf_adds(&b.bytes, ",[]");
+    buf_adds(&b.bytes, "],\"input_ids\":[1]}\n{\"input_ids\":[1");
+    for (int i = 1; i < TOKENS; i++)
+        buf_adds(&b.bytes, ",2");
+    buf_adds(&b.bytes, "]}\n");
+    kit_ok(buf_check(&b.bytes));
+    kit_ok(jsonl_parse(&d, &b, &(struct read_rules){.vocab = VOCAB, .parts = 1}));
+    ck_assert_int_eq(d.n, 2);
+    ck_assert_int_eq(d.at[0].reject, REJECT_SYNTAX);
+    ck_assert_str_eq(document_why(&d, &d.at[0]),
+                     "over 16 MiB, and not a plain object of lists of numbers");
+    ck_assert_int_eq(d.at[1].n, TOKENS);
+    buf_drop(&b.bytes);
+    documents_drop(&d);
+}
+END_TEST
+
 /* ---- blocks ---- */
 
 /* Reads a file block by block and returns all of it, checking the counts. */
@@ -410,5 +435,5 @@ START_TEST(parts_share_lines)
 END_TEST
 
 KIT_MAIN("jsonl", records, fast_agrees_with_strict, fast_takes_the_ordinary,
-         fast_leaves_the_odd, blocks_are_the_file, empty_and_blank_files,
+         fast_leaves_the_odd, large_records, blocks_are_the_file, empty_and_blank_files,
          damaged_compression, parts_share_lines)

@@ -11,7 +11,8 @@
 
 enum {
     BLOCK = 1 << 20,
-    LINE_MAX_BYTES = 256 << 20 // what a line may be before it counts as no text
+    LINE_MAX_BYTES = 256 << 20, // what a line may be before it counts as no text
+    STRICT_MAX_BYTES = 16 << 20 // nested values take fifty times this in memory
 };
 
 static bool is_space(char c)
@@ -233,7 +234,11 @@ int jsonl_line(struct documents *out, const char *line, size_t n, int64_t record
 {
     struct record r = {.out = out, .vocab = vocab};
     struct json *root = NULL;
-    int rc = json_parse(&root, line, n);
+    int rc = n <= STRICT_MAX_BYTES
+                 ? json_parse(&root, line, n)
+                 : err_set(E_FORMAT,
+                           "over %d MiB, and not a plain object of lists of numbers",
+                           STRICT_MAX_BYTES >> 20);
     if (rc == E_FORMAT)
         r.reject = REJECT_SYNTAX;
     r.root = root;

@@ -21,7 +21,7 @@ int jsonl_parse(struct documents *out, const struct block *b,
 
 /* jsonl_line appends one record, taking the strict way through jansson: what is
  * accepted, and why not, is decided here.  scan_line (scan.h) is the fast way for
- * ordinary records. */
+ * ordinary records.  What is too large for jansson in bounded memory is refused. */
 int jsonl_line(struct documents *out, const char *line, size_t n, int64_t record,
                int64_t vocab);
 
