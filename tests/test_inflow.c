@@ -109,6 +109,19 @@ START_TEST(every_compression)
 }
 END_TEST
 
+/* Sixteen-bit tokens 40223 and 1, which begin like the two bytes of compress. */
+START_TEST(numbers_are_not_taken_for_compressed)
+{
+    static const char numbers[] = {0x1f, (char)0x9d, 1, 0};
+    const char *path = kit_path("%s/a", kit_tmp_dir());
+    struct buf got = {0};
+    overwrite(path, numbers, sizeof numbers);
+    kit_ok(read_all(&got, path, sizeof numbers));
+    ck_assert_uint_eq(got.len, sizeof numbers);
+    buf_drop(&got);
+}
+END_TEST
+
 /* Cut at any byte: an error, or, before it can be known for compressed, those bytes. */
 START_TEST(cut_anywhere)
 {
@@ -190,5 +203,5 @@ START_TEST(a_bomb_is_a_stream)
 }
 END_TEST
 
-KIT_MAIN("inflow", every_compression, cut_anywhere, damaged_anywhere,
-         a_bomb_is_a_stream)
+KIT_MAIN("inflow", every_compression, numbers_are_not_taken_for_compressed,
+         cut_anywhere, damaged_anywhere, a_bomb_is_a_stream)

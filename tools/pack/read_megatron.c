@@ -129,7 +129,8 @@ static int read_head(struct index *x)
     return 0;
 }
 
-static int check_sequences(const struct index *x)
+/* Each sequence begins where the one before it ends, and the last one ends X.bin. */
+static int check_sequences(const struct index *x, int64_t bin)
 {
     int64_t at = 0, size = (int64_t)ints_size(x->type);
     for (int64_t i = 0; i < x->sequences; i++) {
@@ -146,7 +147,10 @@ static int check_sequences(const struct index *x)
             return err_set(E_FORMAT, "%s: sizes beyond all bounds", x->path);
         at += n * size;
     }
-    return 0;
+    if (at == bin)
+        return 0;
+    return err_set(E_FORMAT, "%s tells of %" PRId64 " bytes, the .bin has %" PRId64,
+                   x->path, at, bin);
 }
 
 static int check_documents(const struct index *x)
@@ -174,7 +178,9 @@ static int open_index(struct index *x, const char *bin)
         return err_set(E_FORMAT, "%s: its name does not end in .bin or .idx", bin);
     TRY(file_map(&x->map, x->path));
     TRY(read_head(x));
-    TRY(check_sequences(x));
+    int64_t size = file_size(bin);
+    TRY((int)(size < 0 ? size : 0));
+    TRY(check_sequences(x, size));
     return check_documents(x);
 }
 

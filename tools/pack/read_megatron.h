@@ -10,7 +10,7 @@
  * Document d is sequences documents[d] to documents[d + 1] - 1 (D is one more than
  * there are documents), and record d of X.bin; all its tokens are supervised.  We read
  * X.bin from front to back: offsets must lie one behind another, as all writers have
- * them. */
+ * them.  Neither file may be compressed. */
 #ifndef READ_MEGATRON_H
 #define READ_MEGATRON_H
 

@@ -28,13 +28,15 @@ struct unpack {
     int64_t zeros; // at the end of what the source gave
 };
 
+/* Files of plain numbers may begin with anything: a magic of two bytes, which compress
+ * has, would be token 40223. */
 bool unpack_knows(const void *bytes, size_t n)
 {
     static const struct {
         const char *magic;
         size_t n;
-    } known[] = {{"\x1f\x8b\x08", 3},  {"\x1f\x9d", 2}, {"BZh", 3},
-                 {"\xfd\x37zXZ\0", 6}, {"LZIP\1", 5},   {"\x04\x22\x4d\x18", 4}};
+    } known[] = {{"\x1f\x8b\x08", 3},  {"\x1f\x9d\x90", 3}, {"BZh", 3},
+                 {"\xfd\x37zXZ\0", 6}, {"LZIP\1", 5},       {"\x04\x22\x4d\x18", 4}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (n >= known[i].n && memcmp(bytes, known[i].magic, known[i].n) == 0)
             return true;
