@@ -120,6 +120,65 @@ same() { diff -r "$hidden" "$1"; }
     grep -aq '"last_side":"before"' "$tmp/header"
 }
 
+@test "verify computes rows again and compares them" {
+    rows=$("$BIN/draft-inspect" --json "$hidden" | grep -o '"rows": *[0-9]*' | head -1 | tr -dc 0-9)
+    run "$BIN/draft-extract" -m "$target" --verify 1000 "$hidden"
+    [ "$status" = 0 ]
+    [ "$(grep -c '^row [0-9]*: identical' <<<"$output")" = "$rows" ]
+    [[ $output == *"$rows of $rows rows verified, $rows identical"* ]]
+    "$BIN/draft-extract" -q -m "$target" --verify 2 -s 1 "$hidden" >"$tmp/one"
+    "$BIN/draft-extract" -q -m "$target" --verify 2 -s 1 -j 3 "$hidden" >"$tmp/again"
+    "$BIN/draft-extract" -q -m "$target" --verify 2 -s 2 "$hidden" >"$tmp/other"
+    [ "$(wc -l <"$tmp/one")" = 2 ]
+    cmp "$tmp/one" "$tmp/again"
+    run ! cmp -s "$tmp/one" "$tmp/other"
+    extract -q --aux fp8 --last -o "$tmp/more" "$packed"
+    run "$BIN/draft-extract" -m "$target" --verify 3 "$tmp/more"
+    [ "$status" = 0 ]
+    [[ $output == *"3 of $rows rows verified, 3 identical"* ]]
+    run "$BIN/draft-extract" -m tests/golden/target-qwen3-tied/model --verify 3 "$hidden"
+    [ "$status" = 78 ]
+    [[ $output == *"made by target"* ]]
+    run "$BIN/draft-extract" -m "$target" --verify 3 "$packed"
+    [ "$status" = 65 ]
+    run "$BIN/draft-extract" -m "$target" --verify 3 --taps 0 "$hidden"
+    [ "$status" = 64 ]
+}
+
+@test "states are reported by tap, a row out of band is refused" {
+    run extract -o "$tmp/there" "$packed"
+    [[ $output == *"tap 0: size "*"tap 2: size "* ]]
+    run extract --band 1.0001 -o "$tmp/narrow" "$packed"
+    [ "$status" = 65 ]
+    [[ $output == *"row 1: tap 0: states of size"*"--band"* ]]
+    [ ! -e "$tmp/narrow/hidden-end.safetensors" ]
+    run extract --band 0.5 -o "$tmp/narrow" "$packed"
+    [ "$status" = 64 ]
+}
+
+@test "targets that cannot be run are refused in one line, at once" {
+    refuse() { # TEXT SED
+        rm -rf "$tmp/model"
+        cp -r "$target" "$tmp/model"
+        sed -i "$2" "$tmp/model/config.json"
+        begun=$(date +%s%N)
+        run "$BIN/draft-extract" -m "$tmp/model" --taps 0,2 -o "$tmp/none" "$packed"
+        took=$((($(date +%s%N) - begun) / 1000000))
+        [ "$status" = 78 ]
+        [ "${#lines[@]}" = 1 ]
+        [[ $output == *"$1"* ]]
+        [ $took -lt 1000 ]
+    }
+    refuse '"qwen3_5_moe_text" is not supported, only the dense' 's/"qwen3"/"qwen3_5_moe_text"/'
+    refuse '"qwen4_exp" is not supported' 's/"qwen3"/"qwen4_exp"/'
+    refuse '"yarn" is not supported, only "default"' 's/"rope_type": "default"/"rope_type": "yarn"/'
+    refuse 'quant_method "awq" is not supported, supported are' \
+        's/"use_cache": true/"quantization_config": {"quant_method": "awq"}/'
+    refuse '"compressed-tensors" is not supported' \
+        's/"use_cache": true/"quantization_config": {"quant_method": "compressed-tensors"}/'
+    refuse 'use_sliding_window is true' 's/"use_sliding_window": false/"use_sliding_window": true/'
+}
+
 @test "an id beyond the vocabulary ends with 65 and names the row" {
     echo '{"input_ids":[3,4,512,5]}' >"$tmp/bad.jsonl"
     "$BIN/draft-pack" -q --length 128 -o "$tmp/bad" "$tmp/bad.jsonl"

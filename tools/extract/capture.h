@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "cache.h"
+#include "hash.h"
 #include "hidden.h"
 #include "target.h"
 #include "taps.h"
@@ -26,6 +27,9 @@ struct capture {
     struct tensor aux, quant, scale, last;
     int32_t *ids, *pos, *lo, *hi; /* [S] */
 };
+
+/* capture_identify reads a target's config and digest, without its weights. */
+int capture_identify(struct target_config *c, char digest[HASH_TEXT], const char *dir);
 
 /* capture_open makes room for rows of form->length tokens in at most `memory` bytes
  * (0: any) beside the weights, and never more than a card has left; E_CONFIG names what

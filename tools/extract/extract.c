@@ -8,26 +8,29 @@
  * one row at a time with all threads. */
 #include <string.h>
 
+#include "band.h"
 #include "capture.h"
 #include "feed.h"
 #include "hash.h"
 #include "hidden.h"
 #include "num.h"
 #include "par.h"
-#include "safetensors.h"
+#include "recheck.h"
 #include "taps.h"
 #include "tool.h"
 
 static struct {
     const char *target, *output, *device, *taps, *aux, *part;
     bool last;
-    int64_t from_row, memory;
+    int64_t from_row, memory, verify, seed;
+    double band;
 } cfg = {.output = "-",
          .device = "cpu",
          .taps = "",
          .aux = "bf16",
          .part = "0/1",
-         .memory = 2LL << 30};
+         .memory = 2LL << 30,
+         .band = 8};
 
 static const struct opt options[] = {
     OPT_HEAD("target"),
@@ -43,9 +46,20 @@ static const struct opt options[] = {
     OPT_TEXT(0, "aux", &cfg.aux, "TYPE", "type of the kept states: bf16 or fp8", 0),
     OPT_FLAG(0, "last", &cfg.last, "keep the last layer's state before the final norm",
              0),
+    OPT_REAL(
+        0, "band", &cfg.band, "FACTOR",
+        "refuse rows whose states are this much larger or smaller than the run's; 0 "
+        "is any",
+        0),
     OPT_HEAD("rows"),
     OPT_TEXT(0, "part", &cfg.part, "I/N", "only part I, from 0, of N parts", 0),
     OPT_INT(0, "from-row", &cfg.from_row, "ROW", "start at this row", 0),
+    OPT_HEAD("verifying"),
+    OPT_INT(0, "verify", &cfg.verify, "ROWS",
+            "write nothing: compute this many random rows of hidden shards again, and "
+            "compare",
+            0),
+    OPT_INT('s', "seed", &cfg.seed, "N", "which rows are drawn", 0),
     OPT_HEAD("output"),
     OPT_TEXT('o', "output", &cfg.output, "DIR", "write shards to DIR, or - for stdout",
              0),
@@ -64,6 +78,7 @@ struct extract {
     struct shard_writer *writer;
     struct hidden_form form;
     struct hidden_row row[2];
+    struct band band;
     int part, parts;
     int64_t rows, total; /* rows written; to write, 0 unknown */
     int64_t bytes;       /* of what was written */
@@ -83,6 +98,9 @@ static int check_options(struct extract *x)
         return err_set(E_USAGE, "--aux %s: not bf16 or fp8", cfg.aux);
     if (cfg.from_row < 0 || cfg.memory < 0)
         return err_set(E_USAGE, "--from-row and --memory are not negative");
+    if (cfg.band != 0 && !(cfg.band > 1))
+        return err_set(E_USAGE, "--band %g: 0 or above 1", cfg.band);
+    x->band.factor = cfg.band;
     x->form.fp8 = !bf16;
     x->form.last = cfg.last;
     TRY(num_parse_part(cfg.part, &x->part, &x->parts));
@@ -109,19 +127,12 @@ static int open_input(struct extract *x)
 static int identify(struct extract *x, char digest[HASH_TEXT])
 {
     struct target_config config;
-    struct st_model model = {0};
-    uint64_t value;
 
-    TRY(config_target(&config, cfg.target));
+    TRY(capture_identify(&config, digest, cfg.target));
+    x->form.width = config.hidden;
     TRY(taps_parse(&x->taps, cfg.taps, config.layers));
     x->form.taps = x->taps.n;
-    x->form.width = config.hidden;
-    TRY(st_model_open(&model, cfg.target));
-    int rc = st_model_digest(&model, &value);
-    st_model_close(&model);
-    if (rc == 0)
-        hash_text(digest, value);
-    return rc;
+    return 0;
 }
 
 /* check_resumed compares the text of the last shard that is there with the input, and
@@ -283,6 +294,7 @@ static int write_row(void *ctx, void *item)
 {
     struct extract *x = ctx;
 
+    TRY(band_add(&x->band, item, &x->form, &x->taps));
     TRY(hidden_row_write(x->writer, item, &x->form));
     x->rows++;
     log_progress(&x->tool->log, x->rows * x->form.length, x->total * x->form.length,
@@ -307,6 +319,39 @@ static int run_rows(struct extract *x)
     return rc;
 }
 
+/* report says how large the states are: what a wrong layer or norm would change. */
+static void report(struct extract *x)
+{
+    for (int k = 0; k < x->taps.n && x->band.rows; k++)
+        log_note(&x->tool->log, "tap %lld: size %.3g, rows from %.3g to %.3g",
+                 (long long)x->taps.layer[k], band_mean(&x->band, k), x->band.low[k],
+                 x->band.high[k]);
+}
+
+static int verify(struct tool *tool)
+{
+    struct recheck_plan p = {.path = tool->input,
+                             .paths = tool->inputs,
+                             .target = cfg.target,
+                             .device = cfg.device,
+                             .threads = tool_common.threads,
+                             .rows = cfg.verify,
+                             .seed = (uint64_t)cfg.seed,
+                             .memory = (size_t)cfg.memory};
+
+    if (!cfg.target)
+        return err_set(E_USAGE, "no target: -m DIR");
+    if (tool->inputs == 0)
+        return err_set(E_USAGE, "no hidden shards to verify");
+    if (cfg.verify < 0 || cfg.memory < 0)
+        return err_set(E_USAGE, "--verify and --memory are not negative");
+    if (*cfg.taps || cfg.last || cfg.from_row || strcmp(cfg.part, "0/1") != 0 ||
+        strcmp(cfg.aux, "bf16") != 0 || strcmp(cfg.output, "-") != 0)
+        return err_set(E_USAGE, "--verify takes layers, types and rows from the shards "
+                                "and writes none");
+    return recheck_rows(&p, &tool->log);
+}
+
 static int extract(struct tool *tool)
 {
     struct extract x = {.tool = tool};
@@ -323,6 +368,7 @@ static int extract(struct tool *tool)
     }
     TRY_GOTO(rc, open_target(&x), out);
     TRY_GOTO(rc, run_rows(&x), out);
+    report(&x);
     log_end(&tool->log, "%lld rows, %lld tokens, %s written", (long long)x.rows,
             (long long)(x.rows * x.form.length),
             num_bytes(bytes, sizeof bytes, (double)x.bytes));
@@ -339,6 +385,6 @@ int main(int argc, char **argv)
                         .options = options};
     int rc = tool_begin(&tool, argc, argv);
     if (rc == 0)
-        rc = extract(&tool);
+        rc = cfg.verify ? verify(&tool) : extract(&tool);
     return tool_end(&tool, rc);
 }
