@@ -2,7 +2,9 @@
 /* kit_target.c - golden texts through targets on the CPU. */
 #include "kit_target.h"
 
+#include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kit.h"
@@ -212,4 +214,36 @@ void kit_decode(struct kit_bench *b, const struct kit_text *g)
         kit_outcome_free(&o);
     }
     cache_close(&c);
+}
+
+void kit_check(const char *model, const char *golden, double share)
+{
+    struct kit_text g;
+    struct kit_bench b;
+    kit_text_open(&g, golden);
+    kit_bench_open(&b, model, 1);
+    printf("%s\n", golden);
+    kit_values(&b, &g, share);
+    kit_decode(&b, &g);
+    kit_bench_close(&b);
+    kit_text_close(&g);
+}
+
+void kit_check_elsewhere(bool hybrid, double share)
+{
+    static struct target_config c;
+    const char *dir = getenv("GOLDEN");
+    glob_t found;
+    if (!dir) {
+        printf("skip: GOLDEN names no folder of golden targets\n");
+        return;
+    }
+    ck_assert_int_eq(glob(kit_path("%s/*/model", dir), 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *model = found.gl_pathv[i];
+        kit_ok(config_target(&c, model));
+        if (c.hybrid == hybrid)
+            kit_check(model, kit_path("%s/../golden.safetensors", model), share);
+    }
+    globfree(&found);
 }

@@ -71,4 +71,10 @@ int32_t kit_best(const float *logits, int64_t vocab);
 void kit_values(struct kit_bench *b, const struct kit_text *g, double share);
 void kit_decode(struct kit_bench *b, const struct kit_text *g);
 
+/* kit_check does both with one thread; kit_check_elsewhere does it with every folder
+ * DIR/NAME/{model,golden.safetensors} whose target is a hybrid or not, where DIR is
+ * what the environment variable GOLDEN says, and says "skip:" without it. */
+void kit_check(const char *model, const char *golden, double share);
+void kit_check_elsewhere(bool hybrid, double share);
+
 #endif

@@ -6,7 +6,6 @@
  * family is tested too. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "err.h"
@@ -20,15 +19,7 @@ static const double share = 2e-5; // of the largest; the references differ by 2e
 
 static void check(const char *model, const char *golden)
 {
-    struct kit_text g;
-    struct kit_bench b;
-    kit_text_open(&g, golden);
-    kit_bench_open(&b, model, 1);
-    printf("%s\n", golden);
-    kit_values(&b, &g, share);
-    kit_decode(&b, &g);
-    kit_bench_close(&b);
-    kit_text_close(&g);
+    kit_check(model, golden, share);
 }
 
 START_TEST(llama)
@@ -85,19 +76,9 @@ START_TEST(llama3)
 }
 END_TEST
 
-static const char *const elsewhere[] = {"llama", "llama3", "qwen2", "qwen3",
-                                        "qwen3-tied"};
-
 START_TEST(golden_elsewhere)
 {
-    const char *dir = getenv("GOLDEN");
-    if (!dir) {
-        printf("skip: GOLDEN names no folder of golden targets\n");
-        return;
-    }
-    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-        check(kit_path("%s/target-%s/model", dir, elsewhere[i]),
-              kit_path("%s/target-%s/golden.safetensors", dir, elsewhere[i]));
+    kit_check_elsewhere(false, share);
 }
 END_TEST
 

@@ -6,7 +6,6 @@
  * every bit.  With GOLDEN=DIR in the environment, DIR/target-qwen3_5* are tested, too.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "err.h"
@@ -28,15 +27,7 @@ static const double share = 1e-4;
 
 static void check(const char *model, const char *golden)
 {
-    struct kit_text g;
-    struct kit_bench b;
-    kit_text_open(&g, golden);
-    kit_bench_open(&b, model, 1);
-    printf("%s\n", golden);
-    kit_values(&b, &g, share);
-    kit_decode(&b, &g);
-    kit_bench_close(&b);
-    kit_text_close(&g);
+    kit_check(model, golden, share);
 }
 
 START_TEST(flat)
@@ -103,13 +94,7 @@ END_TEST
 
 START_TEST(golden_elsewhere)
 {
-    static const char *const name[] = {"", "-tied", "-multimodal"};
-    const char *dir = getenv("GOLDEN");
-    if (!dir)
-        printf("skip: GOLDEN names no folder of golden targets\n");
-    for (int i = 0; dir && i < 3; i++)
-        check(kit_path("%s/target-qwen3_5%s/model", dir, name[i]),
-              kit_path("%s/target-qwen3_5%s/golden.safetensors", dir, name[i]));
+    kit_check_elsewhere(true, share);
 }
 END_TEST
 
