@@ -81,11 +81,12 @@ def widths():
     labelled[7]["labels"][0] = 5
     write("labels", table(labelled, pa.list_(pa.int64()), labels=pa.list_(pa.int32()),
                           attention_mask=pa.list_(pa.int8())), labelled)
-    fixed = [{"input_ids": list(range(i, i + 6)), "assistant_masks": [1, 0] * 3}
+    # behind the null, bits begin inside of a byte
+    fixed = [{"input_ids": list(range(i, i + 5)), "assistant_masks": [1, 0, 1, 1, 0]}
              for i in range(9)]
-    fixed[3] = {"input_ids": list(range(6)), "assistant_masks": None}
-    write("fixed", table(fixed, pa.list_(pa.uint16(), 6),
-                         assistant_masks=pa.list_(pa.bool_(), 6)), fixed)
+    fixed[3] = {"input_ids": list(range(5)), "assistant_masks": None}
+    write("fixed", table(fixed, pa.list_(pa.uint16(), 5),
+                         assistant_masks=pa.list_(pa.bool_(), 5)), fixed)
 
 
 def nulls_and_refusals():
