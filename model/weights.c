@@ -121,6 +121,11 @@ static int find_scale(struct weights_entry *e, const struct st_model *m)
     return 0;
 }
 
+static bool is_matrix(const struct weights_entry *e)
+{
+    return e->form == WEIGHTS_PANELS || (e->form == WEIGHTS_ROWS && e->rank == 2);
+}
+
 static int match_entry(const struct weights *w, struct weights_entry *e,
                        const struct st_model *m)
 {
@@ -128,7 +133,7 @@ static int match_entry(const struct weights *w, struct weights_entry *e,
     if (!e->found)
         return err_set(E_FORMAT, "%s: tensor %s is missing", m->dir, e->name);
     TRY(check_stored(e, m->dir));
-    if (w->fp8 && e->rank == 2 && e->found->tensor->type == ST_F8_E4M3)
+    if (w->fp8 && is_matrix(e) && e->found->tensor->type == ST_F8_E4M3)
         TRY(find_scale(e, m));
     return check_type(e, m->dir);
 }

@@ -323,6 +323,68 @@ static char *rename_norm(const char *name, char *text)
     return text;
 }
 
+/* retyped is a model in one file that says it is quantised, with one tensor, and a
+ * scale for it, in e4m3. */
+static const char *retyped(const char *from, const char *tensor)
+{
+    static const float junk[1 << 14];
+    const char *dir = kit_tmp_dir();
+    struct st_model m;
+    size_t size;
+    int64_t n = 0;
+    kit_ok(st_model_open(&m, from));
+    struct kit_tensor *list = mem_zero((size_t)m.entries + 1, sizeof *list);
+    list[n++] =
+        (struct kit_tensor){kit_path("%s_scale_inv", tensor), ST_F32, 2, {1, 1}, junk};
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < m.entries; i++) {
+            const struct st_tensor *t = m.entry[i].tensor;
+            bool hit = strcmp(t->name, tensor) == 0;
+            if (hit != (pass == 1))
+                continue;
+            list[n] = (struct kit_tensor){t->name,
+                                          hit ? ST_F8_E4M3 : t->type,
+                                          t->rank,
+                                          {0},
+                                          hit ? junk : st_data(m.entry[i].file, t)};
+            memcpy(list[n++].dim, t->dim, sizeof t->dim);
+        }
+    kit_st_write(kit_path("%s/model.safetensors", dir), list, n);
+    char *text = kit_read(kit_path("%s/config.json", from), &size);
+    kit_write_text(kit_path("%s/config.json", dir),
+                   kit_path("{\"quantization_config\": {\"quant_method\": \"fp8\", "
+                            "\"weight_block_size\": [128, 128]}, %s",
+                            text + 1));
+    mem_free(text);
+    mem_free(list);
+    st_model_close(&m);
+    return dir;
+}
+
+/* Matrices may be e4m3; convolutions and norms are read element by element and may not.
+ */
+START_TEST(only_matrices_are_quantised)
+{
+    static const char from[] = "tests/golden/target-hybrid-3/model";
+    struct dev *d;
+    struct target *t;
+    kit_ok(dev_open(&d, "cpu", NULL));
+    kit_ok(target_open(&t, d, retyped(from, "model.layers.0.mlp.up_proj.weight"), -1,
+                       true));
+    target_close(t);
+    kit_fails(target_open(&t, d,
+                          retyped(from, "model.layers.0.linear_attn.conv1d.weight"), -1,
+                          true),
+              E_CONFIG, "conv1d.weight is F8_E4M3, supported are");
+    kit_fails(target_open(&t, d,
+                          retyped(from, "model.layers.1.self_attn.q_norm.weight"), -1,
+                          true),
+              E_CONFIG, "q_norm.weight is F8_E4M3");
+    ck_assert_uint_eq(d->held, 0);
+    dev_close(d);
+}
+END_TEST
+
 START_TEST(wrong_checkpoints)
 {
     struct dev *d;
@@ -337,4 +399,4 @@ END_TEST
 
 KIT_MAIN("hybrid", flat, multimodal, tied, groups, golden_elsewhere,
          alone_equals_packed, threads_do_not_matter, cached_equals_packed,
-         device_without_delta, wrong_checkpoints)
+         device_without_delta, only_matrices_are_quantised, wrong_checkpoints)
