@@ -237,7 +237,7 @@ static void check_target(enum dtype act, const char *dir)
                             .aux =
                                 put(act, T2(KIT_TOKENS, c->layers * c->hidden), NULL),
                             .logits = put(act, T2(KIT_TOKENS, c->vocab), NULL)};
-    kit_ok(arena_open(&work, gpu, "work", target_bytes(target, p.rows)));
+    kit_ok(arena_open(&work, gpu, "work", target_bytes(target, p.rows, 0)));
     kit_ok(target_forward(target, &p, &work));
     kit_ok(dev_sync(gpu));
     float *aux = get(p.aux), *logits = get(p.logits);
