@@ -1,4 +1,5 @@
 """The data and the other half of pack_peer.sh."""
+import json
 import sys
 import time
 
@@ -23,6 +24,12 @@ def make(out, millions):
     datasets.Dataset(pa.Table.from_batches(batches)).save_to_disk(out)
 
 
+def lines(saved, out):
+    with open(out, "w") as f:
+        for row in datasets.load_from_disk(saved):
+            f.write(json.dumps(row, separators=(",", ":")) + "\n")
+
+
 def pack(saved, out):
     from trl.data_utils import pack_dataset
 
@@ -37,4 +44,4 @@ def pack(saved, out):
           f"{tokens - kept} of {tokens} tokens dropped; {clock:.1f} s, {took:.1f} s of processor")
 
 
-{"make": make, "pack": pack}[sys.argv[1]](*sys.argv[2:])
+{"make": make, "lines": lines, "pack": pack}[sys.argv[1]](*sys.argv[2:])

@@ -25,12 +25,12 @@ trap 'rm -rf "$dir"' EXIT
 export HF_HOME=$dir/cache OMP_NUM_THREADS=1 ARROW_NUM_THREADS=1 TRANSFORMERS_VERBOSITY=error
 $python bench/pack_peer.py make "$dir/saved" "$tokens"
 du -sm "$dir/saved" | cut -f 1 | sed 's/$/ MiB of Arrow/'
-for run in 1 2 3; do
+$python bench/pack_peer.py lines "$dir/saved" "$dir/lines.jsonl"
+for input in saved saved lines.jsonl lines.jsonl; do
+    "$build/bin/draft-pack" "$dir/$input" -o "$dir/rows" --vocab 151936 -j 1 2>&1 |
+        grep -E 'full$|processor' | sed "s/^draft-pack/$input/"
     rm -rf "$dir/rows"
-    "$build/bin/draft-pack" "$dir/saved" -o "$dir/rows" --vocab 151936 -j 1 2>&1 |
-        grep -E 'full$|processor'
 done
-rm -rf "$dir/rows"
 for run in 1 2 3; do
     $python bench/pack_peer.py pack "$dir/saved" "$dir/rows.$run" 2>&1 | grep trl
     rm -rf "$dir/rows.$run" "$dir"/saved/cache-*

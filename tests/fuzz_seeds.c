@@ -179,6 +179,7 @@ static int copy_file(const char *to, const char *from, const char *name)
     return rc;
 }
 
+/* All but the long one, with which a run is slow. */
 static int write_arrow(const char *dir)
 {
     static const char from[] = "tests/golden/arrow";
@@ -188,7 +189,7 @@ static int write_arrow(const char *dir)
     if (rc == 0)
         rc = file_list(from, &names, &n);
     for (int64_t i = 0; i < n && rc == 0; i++)
-        if (strstr(names[i], ".arrow"))
+        if (strstr(names[i], ".arrow") && strcmp(names[i], "long.arrow") != 0)
             rc = copy_file(to, from, names[i]);
     file_list_free(names, n);
     mem_free(to);
