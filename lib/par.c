@@ -88,7 +88,7 @@ static void pool_run(struct par *p, job_fn *run, void *job)
     pthread_mutex_unlock(&p->lock);
 }
 
-static int processors(void)
+int par_processors(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0)
@@ -115,7 +115,7 @@ int par_open(struct par **out, int threads)
     struct par *p = mem_zero(1, sizeof *p);
     if (!p)
         return E_MEMORY;
-    p->threads = threads > 0 ? threads : processors();
+    p->threads = threads > 0 ? threads : par_processors();
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->rest, NULL);

@@ -17,6 +17,7 @@ struct par;
  * par_close joins them; NULL is fine. */
 int par_open(struct par **out, int threads);
 void par_close(struct par *p);
+int par_processors(void);             /* that this process may use */
 int par_threads(const struct par *p); /* 1 for NULL: a NULL pool runs in the caller */
 
 /* par_for calls fn(ctx, begin, end, worker) over disjoint pieces of [0, n) of at most

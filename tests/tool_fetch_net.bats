@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # draft-fetch from servers: the fault server answers well or badly, the files are right.
+# shellcheck disable=SC2086  # $s3 is a list of words
 
 setup() {
     bats_require_minimum_version 1.5.0
@@ -28,11 +29,16 @@ serve() {
     s3="--no-sign --endpoint $url"
 }
 
+# faults [SPEC]...: from now on.
+faults() {
+    printf '%s\n' "$@" | python3 -c 'import sys, urllib.request as u
+u.urlopen(u.Request(sys.argv[1], sys.stdin.buffer.read(), method="PUT")).read()' "$url/-/faults"
+}
+
 same() {
     diff -r --exclude .draft-fetch "$1" "$2" >&2 && [ ! -e "$2/.draft-fetch/tmp" ]
 }
 
-# shellcheck disable=SC2086  # $s3 is a list of words
 @test "a bucket, a folder of it, one object" {
     serve
     run -0 "$fetch" s3://b -o dst $s3
@@ -51,11 +57,162 @@ same() {
     [[ $output == *NoSuchBucket* ]]
 }
 
-@test "a URL" {
+@test "listings in pages, as JSON, in parts" {
+    for i in $(seq 40); do printf '%s' "$i" >src/f$i; done
+    serve --page 7
+    run -0 --separate-stderr "$fetch" s3://b -o dst $s3 --json --dry-run
+    [ "$(grep -c '"state":"wanted"' <<<"$output")" = 45 ]
+    [[ $output == *'"key":"f7","from":"f7","size":1,'*'"etag":"\"'* ]]
+    for i in 0 1 2; do "$fetch" -q s3://b -o dst $s3 --part $i/3; done
+    same src dst
+    run -0 --separate-stderr "$fetch" s3://b -o dst $s3 --json
+    [ "$(grep -c '"state":"there"' <<<"$output")" = 45 ]
+}
+
+@test "what changed at the source is fetched, by ETag" {
+    serve
+    "$fetch" -q s3://b -o dst $s3
+    printf ONE >src/one.txt
+    kill "$server"
+    serve
+    run -0 "$fetch" s3://b -o dst $s3
+    [[ $output == *"1 objects fetched (3 B), 4 there already"* ]]
+    same src dst
+}
+
+@test "URLs, and a list of them" {
     serve
     run -0 "$fetch" "$url/b/a/large.bin" "$url/b/a%20b/%23%25%2B%C3%A9.txt" -o dst \
         --part-size 65536
     cmp src/a/large.bin dst/large.bin
     cmp "src/a b/#%+é.txt" "dst/#%+é.txt"
-    run -66 "$fetch" "$url/b/none" -o dst
+    run -0 "$fetch" "$url/b/a/large.bin" -o dst
+    [[ $output == *"nothing to do"* ]]
+    run -66 "$fetch" "$url/b/none" "$url/b/one.txt" -o d2
+    cmp src/one.txt d2/one.txt
+    sum=$(sha256sum <src/a/large.bin | cut -d ' ' -f 1)
+    printf '# two\n\n%s/b/a/large.bin %s\r\n%s/b/empty\n' "$url" "$sum" "$url" >urls
+    run -0 "$fetch" --urls urls -o d3 --part-size 65536
+    cmp src/a/large.bin d3/large.bin
+    [ -f d3/empty ] && [ ! -s d3/empty ]
+    printf '%064d %s/b/a/large.bin\n' 0 "$url" >urls
+    run -65 "$fetch" --urls - -o d4 <urls
+    [[ $output == *"large.bin: damaged: its SHA-256 is another one"* ]]
+    [ ! -e d4/large.bin ]
+    echo "$url/b/empty xyz" >urls
+    run -65 "$fetch" --urls urls -o d5
+    [[ $output == *"urls: line 1: neither a URL"* ]]
+}
+
+@test "a server without ranges or lengths, and redirects" {
+    serve --fault "norange times=all" --fault "chunked times=all match=a/*"
+    sum=$(sha256sum <src/a/large.bin | cut -d ' ' -f 1)
+    echo "$url/b/a/large.bin $sum" >urls
+    run -0 "$fetch" "$url/b/one.txt" --urls urls -o dst --part-size 65536
+    cmp src/a/large.bin dst/large.bin
+    cmp src/one.txt dst/one.txt
+    port=${url##*:}
+    faults "redirect times=all match=one.txt skip=1 times=1 to=http://localhost:$port"
+    run -0 "$fetch" "$url/b/one.txt" -o d2
+    cmp src/one.txt d2/one.txt
+    faults "redirect times=all to=http://127.0.0.1:$port"
+    run -69 "$fetch" "$url/b/one.txt" -o d3
+    [[ $output == *"redirected 11 times"* ]]
+    faults "redirect times=1 op=list,get to=http://localhost:$port"
+    run -0 "$fetch" s3://b -o d4 $s3
+    same src d4
+}
+
+@test "every fault that passes is survived" {
+    serve --checksum crc64nvme
+    for f in truncate reset refuse norange wrongrange "wrongrange by=0 total=1" \
+        norangeheader shortrange flip error200 status "status status=500 code=InternalError" \
+        plainstatus "chunked at=10" "nolength at=10" garbage cutbody badsum etag \
+        "etag value=" close noise "status op=list" "error200 op=list" "garbage op=list" \
+        "truncate op=list at=20" "badsum op=head" "plainstatus op=head"; do
+        case $f in *op=*) ;; *) f="$f skip=1 match=*/large.bin" ;; esac
+        faults "$f"
+        rm -rf dst
+        run "$fetch" s3://b -o dst $s3 --part-size 1000000 --stall 1
+        echo "$f: $status $output"
+        case $f in "etag skip"*) continue ;; esac # tested below
+        [ "$status" = 0 ]
+        same src dst
+    done
+}
+
+@test "an object that changes midway is refused, and the good file stays" {
+    serve
+    "$fetch" -q s3://b -o dst $s3
+    touch -d 2001-01-01 src/a/large.bin # the file here is no longer what was fetched
+    touch dst/a/large.bin
+    faults "change skip=1 match=*/large.bin"
+    run -75 "$fetch" s3://b -o dst $s3 --part-size 1000000
+    [[ $output == *"a/large.bin changed while it was fetched"* ]]
+    cmp src/a/large.bin dst/a/large.bin
+    run -0 "$fetch" s3://b -o dst $s3 --part-size 1000000
+    ! cmp -s src/a/large.bin dst/a/large.bin
+    [ -z "$(find dst/.draft-fetch -name '*.part')" ]
+}
+
+@test "damage at the source is named, and permanent" {
+    serve --checksum crc32c
+    for f in "flip times=all match=one.txt" "flip times=all match=*/large.bin"; do
+        faults "$f"
+        rm -rf dst
+        run -65 "$fetch" s3://b -o dst $s3 --part-size 1000000
+        [[ $output == *"damaged: CRC-32C is"* ]]
+        [[ $output == *"4 objects fetched"*"1 failed"* ]]
+    done
+}
+
+@test "what fails for good has its own status, the others proceed" {
+    serve
+    faults "status times=all match=one.txt status=403 code=AccessDenied"
+    run -77 "$fetch" s3://b -o dst $s3
+    [[ $output == *"one.txt: status 403: AccessDenied"* ]]
+    [[ $output == *"4 objects fetched"* ]]
+    faults "status times=all match=one.txt"
+    run -69 "$fetch" s3://b -o dst $s3 --retries 2
+    [[ $output == *"status 503: SlowDown"* ]]
+    faults "token times=all op=list"
+    run -65 "$fetch" s3://b -o d2 $s3
+    [[ $output == *"circle"* ]]
+}
+
+@test "killed in the middle of a large object: the parts that came are kept" {
+    serve
+    faults "wait times=all match=*/large.bin secs=0.1"
+    "$fetch" -q s3://b -o dst $s3 --part-size 100000 --connections 2 &
+    pid=$!
+    sleep 0.8
+    kill -9 $pid
+    wait $pid || true
+    [ "$(find dst/.draft-fetch -name '*.part' | wc -l)" = 2 ]
+    faults ""
+    : >log
+    run -0 "$fetch" s3://b -o dst $s3 --part-size 200000 # the size may be another one
+    [[ $output == *" from an earlier run, 0 retries"* && $output != *" 0 B from"* ]]
+    same src dst
+}
+
+@test "a rate is kept" {
+    serve
+    start=$(date +%s%N)
+    run -0 "$fetch" s3://b/a -o dst $s3 --rate 1500000
+    took=$((($(date +%s%N) - start) / 1000000))
+    [ $took -ge 1400 ] && [ $took -lt 6000 ]
+    same src/a dst
+}
+
+@test "no server, and one that stops" {
+    run -69 "$fetch" s3://b -o dst --no-sign --endpoint http://127.0.0.1:1 --retries 1
+    [[ $output == *"onnect"* ]]
+    serve
+    "$fetch" -q s3://b/a/b -o dst $s3
+    faults "stall times=all at=1 secs=60"
+    run -69 "$fetch" s3://b -o dst $s3 --retries 1 --stall 1
+    [[ $output == *"silent"* ]]
+    run -78 "$fetch" s3://b -o dst $s3 --memory 1M
+    [[ $output == *"would do"* ]]
 }

@@ -7,33 +7,34 @@
  *
  * An object that fails is reported by name and never touches a good local file; the
  * others go on, and the exit status tells what kind of failure there was. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "err.h"
-#include "file.h"
-#include "hash.h"
+#include "json.h"
 #include "manifest.h"
 #include "mem.h"
 #include "num.h"
 #include "object.h"
 #include "par.h"
+#include "partial.h"
 #include "place.h"
 #include "scheme.h"
 #include "tool.h"
 #include "transfer.h"
+#include "whole.h"
 
 static struct {
-    const char *output, *include, *exclude, *part;
-    bool verify, dry_run;
+    const char *output, *urls, *include, *exclude, *part;
+    bool verify, dry_run, json;
     const char *endpoint, *region, *profile, *credentials, *ca;
     bool no_sign, requester_pays, no_checksum;
-    int64_t connections, piece, memory, retries;
+    int64_t connections, piece, memory, rate, retries;
     double stall;
-} cfg = {.connections = 64,
+} cfg = {.connections = 128,
          .piece = 8 << 20,
          .memory = 256 << 20,
          .retries = 10,
@@ -44,10 +45,14 @@ static const struct opt options[] = {
     OPT_TEXT('o', "output", &cfg.output, "DEST", "the folder to bring objects to", 0),
     OPT_FLAG(0, "dry-run", &cfg.dry_run,
              "only print size and name of what would be fetched", 0),
+    OPT_FLAG(0, "json", &cfg.json,
+             "print one JSON object for each object, and what became of it", 0),
     OPT_FLAG(0, "verify", &cfg.verify,
              "reread every file in DEST and fetch it again if its checksum is wrong",
              0),
     OPT_HEAD("which objects"),
+    OPT_TEXT(0, "urls", &cfg.urls, "FILE",
+             "also the https:// URLs in FILE, one a line, each may have a SHA-256", 0),
     OPT_TEXT(0, "include", &cfg.include, "GLOBS",
              "only names that match one of these, separated by commas", 0),
     OPT_TEXT(0, "exclude", &cfg.exclude, "GLOBS",
@@ -73,6 +78,7 @@ static const struct opt options[] = {
     OPT_INT(0, "part-size", &cfg.piece, "BYTES",
             "larger objects are fetched in parts of this size", 0),
     OPT_INT(0, "memory", &cfg.memory, "BYTES", "memory to use at most", 0),
+    OPT_INT(0, "rate", &cfg.rate, "BYTES", "bytes a second at most; 0: any", 0),
     OPT_INT(0, "retries", &cfg.retries, "N", "attempts after the first, each request",
             0),
     OPT_REAL(0, "stall", &cfg.stall, "SECONDS", "silence that ends a request", 0),
@@ -82,19 +88,19 @@ static const struct opt options[] = {
     OPT_END,
 };
 
-enum { BUFFER = 1 << 20 };
-enum outcome { WHOLE, WANTED, COPIED, FAILED };
+/* What becomes of an object. */
+enum outcome { THERE, WANTED, FETCHED, FAILED };
 
 /* One object on its way through the stream. */
 struct item {
-    const struct object *object;
     int64_t number;
     enum outcome outcome;
-    bool damaged, known_twice;
-    uint64_t xxh3;
+    bool damaged;
+    const struct entry *again; // known to several manifests: ours shall know, too
+    uint64_t sum;
     int code; // of a failure, with the reason
     char why[ERR_TEXT_MAX];
-    char *buffer; // BUFFER bytes
+    char *buffer; // WHOLE_BUFFER bytes
 };
 
 struct run {
@@ -108,116 +114,108 @@ struct run {
     struct place place;
     int part, parts;
     int64_t next; // of list, to be read
-    int64_t copied, whole, failed, bytes, done_bytes, all_bytes;
+    int64_t fetched, there, failed, bytes, done_bytes, all_bytes;
+    struct transfer_state net;
     int code; // of the first failure that trying again does not mend, else of the first
     char why[ERR_TEXT_MAX];
 };
 
-/* ---- is it there? ---- */
+/* ---- what is said about an object ---- */
 
-/* A file system may keep times to a coarser grain than the source's. */
-static bool same_time(int64_t local, int64_t source)
+static void print_json(const struct object *o, const char *state, const char *why)
 {
-    for (int64_t grain = 1; grain <= 1000000000; grain *= 10)
-        if (source - source % grain == local)
-            return true;
-    return false;
+    struct buf line = {0};
+    struct json_out j = {.to = &line};
+    json_open_object(&j, NULL);
+    json_add_text(&j, "key", o->key);
+    json_add_text(&j, "from", o->from);
+    if (o->size >= 0)
+        json_add_int(&j, "size", o->size);
+    if (!o->undated)
+        json_add_int(&j, "mtime_ns", o->mtime_ns);
+    if (o->etag)
+        json_add_text(&j, "etag", o->etag);
+    json_add_text(&j, "state", state);
+    if (why)
+        json_add_text(&j, "why", why);
+    json_close_object(&j);
+    buf_addc(&line, '\n');
+    fwrite(buf_text(&line), 1, line.len, stdout); // tool_end checks
+    buf_drop(&line);
 }
 
-static int hash_file(uint64_t *out, int fd, void *buffer, const char *name)
+static void tell(const struct object *o, enum outcome outcome, const char *why)
 {
-    struct hash *h = hash_open();
-    if (!h)
-        return E_MEMORY;
-    int64_t got;
-    while ((got = file_get(fd, buffer, BUFFER, name)) > 0)
-        hash_add(h, buffer, (size_t)got);
-    *out = hash_value(h);
-    hash_close(h);
-    return got < 0 ? (int)got : 0;
+    static const char *const states[] = {"there", "wanted", "fetched", "failed"};
+    if (cfg.json)
+        print_json(o, states[outcome], why);
+    else if (outcome == WANTED)
+        printf("%lld\t%s\n", (long long)o->size, o->key);
 }
 
-/* Rereads the local file; false when it cannot be read or is not what was recorded. */
-static bool reads_well(const char *path, uint64_t want, void *buffer)
+static bool may_mend(int code)
 {
-    uint64_t got = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool well = fd >= 0 && hash_file(&got, fd, buffer, path) == 0 && got == want;
-    if (fd >= 0)
-        close(fd);
-    return well;
+    return code == E_AGAIN || code == E_REMOTE;
 }
 
-/* Whole: the file is there with size and time of the source, and a manifest says that
- * this is what was copied. */
-static int is_whole(const struct run *r, struct item *it)
+static void note_failure(struct run *r, const struct object *o, int code,
+                         const char *why)
 {
-    const struct object *o = it->object;
-    const struct entry *e;
-    struct stat st;
-    int64_t entries = manifest_find(&r->manifest, o->key, &e);
-    char *path = file_path(cfg.output, o->key);
-    if (!path)
-        return E_MEMORY;
-    bool there = entries > 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-                 st.st_size == o->size &&
-                 same_time((int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
-                           o->mtime_ns);
-    bool whole = false;
-    for (int64_t i = 0; there && i < entries && !whole; i++) {
-        whole = e[i].size == o->size && e[i].mtime_ns == o->mtime_ns;
-        it->xxh3 = e[i].xxh3;
+    log_warn(r->log, "%s", why);
+    tell(o, FAILED, why);
+    r->failed++;
+    if (r->code == 0 || (may_mend(r->code) && !may_mend(code))) {
+        r->code = code;
+        snprintf(r->why, sizeof r->why, "%s", why);
     }
-    if (whole && cfg.verify && !reads_well(path, it->xxh3, it->buffer)) {
-        whole = false;
-        it->damaged = true;
-    }
-    it->known_twice = entries > 1;
-    mem_free(path);
-    return whole;
 }
 
-/* ---- one object ---- */
+/* ---- one object, of this machine or to be sent for ---- */
 
-static int verify_copy(int fd, const struct item *it)
+static int verify_copy(int fd, const struct object *o, const struct item *it)
 {
     uint64_t got;
     if (lseek(fd, 0, SEEK_SET) != 0)
-        return err_set(E_IO, "%s: cannot reread", it->object->key);
-    TRY(hash_file(&got, fd, it->buffer, it->object->key));
-    if (got != it->xxh3)
+        return err_set(E_IO, "%s: cannot reread", o->key);
+    TRY(whole_sum(&got, fd, it->buffer, o->key));
+    if (got != it->sum)
         return err_set(E_IO, "%s: reads back differently from what was written",
-                       it->object->key);
+                       o->key);
     return 0;
 }
 
-static int copy(const struct run *r, struct item *it)
+static int copy(const struct run *r, const struct object *o, struct item *it)
 {
-    const struct object *o = it->object;
-    int fd = place_create(&r->place, it->number);
+    char temp[PLACE_NAME];
+    int fd = place_create(&r->place, place_temp(temp, it->number));
     TRY(fd);
-    int rc = o->source->scheme->get(o, fd, &it->xxh3, it->buffer, BUFFER);
+    int rc = o->source->scheme->get(o, fd, &it->sum, it->buffer, WHOLE_BUFFER);
     if (rc == 0 && cfg.verify)
-        rc = verify_copy(fd, it);
+        rc = verify_copy(fd, o, it);
     if (rc < 0) {
-        place_discard(&r->place, it->number, fd);
+        place_discard(&r->place, temp, fd);
         return rc;
     }
-    return place_written(&r->place, it->number, fd, o->size, o->mtime_ns);
+    return place_written(&r->place, temp, fd, o->size, o->mtime_ns);
 }
 
 static int fetch_one(const struct run *r, struct item *it)
 {
-    const struct object *o = it->object;
+    const struct object *o = &r->list.at[it->number];
+    const struct entry *found;
+    enum whole whole;
+    int64_t entries;
     if (o->code < 0)
         return err_copy(o->code, o->why);
-    int whole = is_whole(r, it);
-    TRY(whole);
-    it->outcome = whole ? WHOLE : WANTED;
-    if (whole || cfg.dry_run || !o->source->scheme->get)
+    TRY(whole_check(&whole, &r->manifest, cfg.output, o, cfg.verify, it->buffer, &found,
+                    &entries));
+    it->damaged = whole == WHOLE_DAMAGED;
+    it->again = entries > 1 ? found : NULL;
+    it->outcome = whole == WHOLE_YES ? THERE : WANTED;
+    if (whole == WHOLE_YES || cfg.dry_run || !o->source->scheme->get)
         return 0;
-    TRY(copy(r, it));
-    it->outcome = COPIED;
+    TRY(copy(r, o, it));
+    it->outcome = FETCHED;
     return 0;
 }
 
@@ -230,7 +228,6 @@ static int read_item(void *ctx, void *item)
     if (r->next == r->list.n || tool_stop)
         return 0;
     it->number = r->next++;
-    it->object = &r->list.at[it->number];
     it->damaged = false;
     it->code = 0;
     return 1;
@@ -248,45 +245,37 @@ static int work_item(void *ctx, void *item, int worker)
     return 0;
 }
 
-static bool may_mend(int code)
-{
-    return code == E_AGAIN || code == E_REMOTE;
-}
-
-static void note_failure(struct run *r, int code, const char *why)
-{
-    log_warn(r->log, "%s", why);
-    r->failed++;
-    if (r->code == 0 || (may_mend(r->code) && !may_mend(code))) {
-        r->code = code;
-        snprintf(r->why, sizeof r->why, "%s", why);
-    }
-}
-
 static int flush(struct run *r)
 {
     int rc = place_flush(&r->place, &r->manifest);
     for (int i = 0; i < r->place.n && rc == 0; i++) {
-        const struct placed *o = &r->place.at[i];
-        if (o->code < 0) {
-            note_failure(r, o->code, o->why);
+        const struct placed *p = &r->place.at[i];
+        const struct object *o = &r->list.at[p->number];
+        if (strstr(p->temp, PLACE_KEPT))
+            partial_forget(&r->place, p->entry.key);
+        if (p->code < 0) {
+            note_failure(r, o, p->code, p->why);
         } else {
-            r->copied++;
-            r->bytes += o->size;
+            tell(o, FETCHED, NULL);
+            r->fetched++;
+            r->bytes += p->entry.size;
         }
     }
     place_clear(&r->place);
     return rc;
 }
 
-static int take_copied(struct run *r, int64_t number, uint64_t sum)
+static int take_fetched(struct run *r, int64_t number, const char *temp, int64_t size,
+                        uint64_t sum)
 {
     const struct object *o = &r->list.at[number];
-    struct placed what = {.key = o->key,
-                          .size = o->size,
-                          .mtime_ns = o->mtime_ns,
-                          .xxh3 = sum,
-                          .number = number};
+    struct placed what = {.number = number,
+                          .entry = {.key = o->key,
+                                    .etag = o->etag,
+                                    .size = size,
+                                    .mtime_ns = o->mtime_ns,
+                                    .sum = sum}};
+    snprintf(what.temp, sizeof what.temp, "%s", temp);
     return place_add(&r->place, &what) ? flush(r) : 0;
 }
 
@@ -294,33 +283,36 @@ static int write_item(void *ctx, void *item)
 {
     struct run *r = ctx;
     struct item *it = item;
-    const struct object *o = it->object;
+    const struct object *o = &r->list.at[it->number];
+    char temp[PLACE_NAME];
     int rc = 0;
     if (it->damaged)
         log_warn(r->log, "%s/%s is damaged", cfg.output, o->key);
     switch (it->outcome) {
     case FAILED:
         if (!(tool_stop && it->code == E_AGAIN)) // report says that we were stopped
-            note_failure(r, it->code, it->why);
+            note_failure(r, o, it->code, it->why);
         break;
     case WANTED:
         if (!cfg.dry_run) {
             r->wanted[it->number] = true;
             return 0;
         }
-        printf("%lld\t%s\n", (long long)o->size, o->key);
-        r->copied++;
-        r->bytes += o->size;
+        tell(o, WANTED, NULL);
+        r->fetched++;
+        r->bytes += o->size > 0 ? o->size : 0;
         break;
-    case COPIED:
-        rc = take_copied(r, it->number, it->xxh3);
+    case FETCHED:
+        rc =
+            take_fetched(r, it->number, place_temp(temp, it->number), o->size, it->sum);
         break;
-    case WHOLE:
-        r->whole++;
-        if (it->known_twice && !cfg.dry_run) // by two manifests: ours shall know
-            rc = manifest_add(&r->manifest, o->key, o->size, o->mtime_ns, it->xxh3);
+    case THERE:
+        tell(o, THERE, NULL);
+        r->there++;
+        if (it->again && !cfg.dry_run)
+            rc = manifest_add(&r->manifest, it->again);
     }
-    r->done_bytes += o->size;
+    r->done_bytes += o->size > 0 ? o->size : 0;
     log_progress(r->log, r->done_bytes, r->all_bytes, "bytes", NULL);
     return rc;
 }
@@ -337,11 +329,11 @@ static int stream(struct run *r)
     TRY(rc);
     item = mem_zero((size_t)n, sizeof *item);
     at = mem_zero((size_t)n, sizeof *at);
-    buffers = mem_alloc((size_t)n * BUFFER);
+    buffers = mem_alloc((size_t)n * WHOLE_BUFFER);
     rc = item && at && buffers ? 0 : E_MEMORY;
     TRY_GOTO(rc, rc, out);
     for (int i = 0; i < n; i++) {
-        item[i].buffer = buffers + (size_t)i * BUFFER;
+        item[i].buffer = buffers + (size_t)i * WHOLE_BUFFER;
         at[i] = &item[i];
     }
     rc = par_stream(p, &stages, r, at, n);
@@ -355,21 +347,61 @@ out:
 
 /* ---- remote objects ---- */
 
-static int on_ended(void *ctx, int64_t number, uint64_t sum, int code, const char *why)
+static int on_ended(void *ctx, const struct transfer_end *end)
 {
     struct run *r = ctx;
-    if (code < 0) {
-        note_failure(r, code, why);
-        return 0;
-    }
-    return take_copied(r, number, sum);
+    if (end->code == 0)
+        return take_fetched(r, end->number, end->temp, end->size, end->sum);
+    note_failure(r, &r->list.at[end->number], end->code, end->why);
+    return 0;
 }
 
 static int on_tick(void *ctx, const struct transfer_state *state)
 {
     struct run *r = ctx;
-    log_progress(r->log, r->done_bytes + state->bytes, r->all_bytes, "bytes", NULL);
-    return 0;
+    char extra[128];
+    snprintf(extra, sizeof extra, "%lld of %lld objects, %lld requests, %lld retries",
+             (long long)(r->there + r->fetched + r->place.n), (long long)r->list.n,
+             (long long)state->flying, (long long)state->retries);
+    log_progress(r->log, r->done_bytes + state->bytes, r->all_bytes, "bytes", extra);
+    return place_due(&r->place) ? flush(r) : 0;
+}
+
+/* Memory of this process, in bytes; 0 where /proc does not say. */
+static int64_t memory_used(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f && fscanf(f, "%*d %ld", &pages) != 1)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+/* What --memory leaves for buffers, beside what is used, what the manifest will grow by
+ * and what a connection needs in libcurl and OpenSSL. */
+static int buffer_memory(const struct run *r, int64_t *out)
+{
+    int64_t rest = cfg.memory - memory_used() - 200 * r->list.n -
+                   cfg.connections * (128 << 10) - (8 << 20);
+    *out = rest;
+    if (rest >= 2 * cfg.piece)
+        return 0;
+    return err_set(E_CONFIG,
+                   "option --memory: %lld bytes are too few for %lld objects, "
+                   "%lld connections and parts of %lld bytes: %lld would do",
+                   (long long)cfg.memory, (long long)r->list.n,
+                   (long long)cfg.connections, (long long)cfg.piece,
+                   (long long)(cfg.memory - rest + 2 * cfg.piece));
+}
+
+/* With a rate the parts are small enough to keep it evenly. */
+static int64_t piece_size(void)
+{
+    int64_t even = cfg.rate > 0 ? cfg.rate / 4 : cfg.piece;
+    even = even > 64 << 10 ? even : 64 << 10;
+    return even < cfg.piece ? even : cfg.piece;
 }
 
 static int transfer(struct run *r)
@@ -377,36 +409,57 @@ static int transfer(struct run *r)
     int64_t wanted = 0;
     for (int64_t i = 0; i < r->list.n; i++)
         wanted += r->wanted[i];
+    TRY(partial_sweep(&r->place, &r->list, r->wanted, piece_size()));
     if (wanted == 0 || tool_stop)
         return 0;
     int threads = (int)tool_common.threads;
-    struct transfer_rules rules = {.threads = threads > 0 ? threads : 1,
+    struct transfer_rules rules = {.threads = threads > 0 ? threads : par_processors(),
                                    .connections = (int)cfg.connections,
                                    .retries = (int)cfg.retries,
-                                   .piece = cfg.piece,
-                                   .memory = cfg.memory,
+                                   .piece = piece_size(),
+                                   .rate = (double)cfg.rate,
                                    .http = r->rules.http};
     struct transfer_user user = {r, on_ended, on_tick};
-    struct transfer_state state;
-    return transfer_run(&r->list, r->wanted, &r->place, &rules, &user, &state);
+    TRY(buffer_memory(r, &rules.memory));
+    return transfer_run(&r->list, r->wanted, &r->place, &rules, &user, &r->net);
 }
 
 /* ---- the run ---- */
 
+static void take_listed(struct object *o, struct source *s, int64_t now)
+{
+    o->source = s;
+    o->undated = o->mtime_ns == 0 && !s->scheme->get;
+    if (o->undated)
+        o->mtime_ns = now;
+}
+
+static int list_source(struct run *r, struct source *s, int64_t now)
+{
+    int64_t first = r->list.n;
+    if (s->scheme->apart && cfg.output)
+        TRY(s->scheme->apart(s->url, cfg.output));
+    TRY(s->scheme->list(s, &r->list));
+    for (int64_t i = first; i < r->list.n; i++)
+        take_listed(&r->list.at[i], s, now);
+    return 0;
+}
+
 static int list_sources(struct run *r, char **url, int n)
 {
-    r->source = mem_zero((size_t)n, sizeof *r->source);
+    int64_t now = (int64_t)time(NULL) * 1000000000;
+    r->source = mem_zero((size_t)n + 1, sizeof *r->source);
     if (!r->source)
         return E_MEMORY;
     for (; *url; url++) {
         struct source *s = &r->source[r->sources++];
-        int64_t first = r->list.n;
         TRY(scheme_open(s, *url, &r->rules));
-        if (s->scheme->apart)
-            TRY(s->scheme->apart(*url, cfg.output));
-        TRY(s->scheme->list(s, &r->list));
-        for (int64_t i = first; i < r->list.n; i++)
-            r->list.at[i].source = s;
+        TRY(list_source(r, s, now));
+    }
+    if (cfg.urls) {
+        struct source *s = &r->source[r->sources++];
+        TRY(scheme_open_list(s, cfg.urls, &r->rules));
+        TRY(list_source(r, s, now));
     }
     TRY(object_choose(&r->list, cfg.include, cfg.exclude));
     TRY(object_arrange(&r->list));
@@ -429,17 +482,30 @@ static int load_manifest(struct run *r)
     return 0;
 }
 
+/* What the network cost: "" when all went well. */
+static const char *network(const struct run *r, char *out, size_t size)
+{
+    char kept[32], wasted[32];
+    const struct transfer_state *n = &r->net;
+    if (n->retries == 0 && n->kept == 0)
+        return "";
+    snprintf(out, size, "; %s from an earlier run, %lld retries, %s received in vain",
+             num_bytes(kept, sizeof kept, (double)n->kept), (long long)n->retries,
+             num_bytes(wasted, sizeof wasted, (double)n->wasted));
+    return out;
+}
+
 static int report(struct run *r)
 {
-    char size[32];
+    char size[32], net[128];
     num_bytes(size, sizeof size, (double)r->bytes);
-    if (r->copied == 0 && r->failed == 0 && !tool_stop)
+    if (r->fetched == 0 && r->failed == 0 && !tool_stop)
         log_note(r->log, "nothing to do: all %lld objects are there",
-                 (long long)r->whole);
+                 (long long)r->there);
     else
-        log_end(r->log, "%lld objects %s (%s), %lld there already, %lld failed",
-                (long long)r->copied, cfg.dry_run ? "to fetch" : "fetched", size,
-                (long long)r->whole, (long long)r->failed);
+        log_end(r->log, "%lld objects %s (%s), %lld there already, %lld failed%s",
+                (long long)r->fetched, cfg.dry_run ? "to fetch" : "fetched", size,
+                (long long)r->there, (long long)r->failed, network(r, net, sizeof net));
     if (r->code < 0)
         return err_set(r->code, "%lld of %lld objects failed; for example %s",
                        (long long)r->failed, (long long)r->list.n, r->why);
@@ -456,6 +522,8 @@ static int stream_and_save(struct run *r)
         rc = transfer(r);
     snprintf(why, sizeof why, "%s", err_text());
     int end = flush(r);
+    if (end == 0)
+        end = manifest_flush(&r->manifest);
     if (end == 0)
         end = manifest_save(&r->manifest);
     return rc < 0 ? err_copy(rc, why) : end;
@@ -501,7 +569,7 @@ static int open_creds(struct scheme_rules *r, char **url)
 static int fetch(struct tool *t)
 {
     struct run r = {.log = &t->log, .parts = 1, .manifest = {.journal = -1}};
-    if (t->inputs == 0)
+    if (t->inputs == 0 && !cfg.urls)
         return err_set(E_USAGE, "no source given");
     if (!cfg.output)
         return err_set(E_USAGE, "no destination given (-o)");

@@ -20,6 +20,7 @@
 #include "log.h"
 #include "mem.h"
 #include "tool.h"
+#include "url.h"
 
 /* Watched, although libcurl has let go of it. */
 enum { IDLE = 1 << 30 };
@@ -52,6 +53,35 @@ void http_add(struct http_lines *to, const char *name, const char *value)
     buf_adds(&to->text, value);
     buf_addc(&to->text, 0);
     to->n++;
+}
+
+void http_forget(struct http_lines *from, const char *name)
+{
+    size_t n = strlen(name);
+    char *at = from->text.p, *to = at;
+    int kept = 0;
+    for (int i = 0; i < from->n; i++) {
+        size_t size = strlen(at) + 1;
+        if (strncasecmp(at, name, n) != 0 || at[n] != ':') {
+            memmove(to, at, size);
+            to += size;
+            kept++;
+        }
+        at += size;
+    }
+    from->n = kept;
+    from->text.len = (size_t)(to - from->text.p);
+}
+
+void http_call_move(struct http_call *c, const char *url)
+{
+    static const char *const secret[] = {"Authorization", "Cookie",
+                                         "X-Amz-Security-Token"};
+    bool same = url_same_host(buf_text(&c->url), url);
+    for (size_t i = 0; i < sizeof secret / sizeof *secret && !same; i++)
+        http_forget(&c->lines, secret[i]);
+    buf_clear(&c->url);
+    buf_adds(&c->url, url);
 }
 
 void http_call_clear(struct http_call *c)

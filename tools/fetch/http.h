@@ -41,6 +41,7 @@ struct http_lines {
     int n;
 };
 void http_add(struct http_lines *to, const char *name, const char *value);
+void http_forget(struct http_lines *from, const char *name); /* all of that name */
 
 enum { HTTP_LINES = 30, HTTP_ERROR_TEXT = 64 << 10 };
 
@@ -72,6 +73,11 @@ struct http_call {
     bool reused;      /* over a connection that had been used before */
     void *slot;       /* of http.c while in flight */
 };
+
+/* http_call_move sends a call that is ready to another URL; what is secret goes only to
+ * the host that it was meant for (the lines Authorization, Cookie and
+ * X-Amz-Security-Token are taken out for any other). */
+void http_call_move(struct http_call *c, const char *url);
 
 /* http_call_clear empties a call to ask for something else, http_call_drop frees what
  * it owns: url, lines, text. */

@@ -17,7 +17,6 @@
  * percent escapes. */
 int local_apart(const char *url, const char *dest);
 int local_list(struct source *s, struct objects *out);
-int local_get(const struct object *o, int fd, uint64_t *xxh3, void *buffer,
-              size_t size);
+int local_get(const struct object *o, int fd, uint64_t *sum, void *buffer, size_t size);
 
 #endif

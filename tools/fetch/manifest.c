@@ -26,59 +26,85 @@ static int append(struct manifest *m, const struct entry *e)
     struct entry *to = &m->at[m->n];
     *to = *e;
     to->age = m->n;
-    if (!(to->key = mem_text(e->key)))
+    to->key = texts_add(&m->texts, e->key);
+    to->etag = e->etag ? texts_add(&m->texts, e->etag) : NULL;
+    if (!to->key || (e->etag && !to->etag))
         return E_MEMORY;
     m->n++;
     return 0;
 }
 
-/* ---- reading ---- */
+/* ---- reading, line by line: a tree of all would take many times the memory ---- */
 
 static int read_entry(struct manifest *m, const struct json *o, bool own)
 {
     struct entry e = {.own = own};
-    const char *key, *xxh3;
-    TRY(json_need_text(o, "key", &key));
+    const char *sum;
+    TRY(json_need_text(o, "key", &e.key));
     TRY(json_need_int(o, "size", &e.size));
     TRY(json_need_int(o, "mtime_ns", &e.mtime_ns));
-    TRY(json_need_text(o, "xxh3", &xxh3));
-    TRY(hash_parse(xxh3, &e.xxh3));
-    e.key = (char *)key; // copied
+    TRY(json_have_text(o, "etag", &e.etag));
+    TRY(json_need_text(o, "crc64nvme", &sum));
+    TRY(hash_parse(sum, &e.sum));
     return append(m, &e);
 }
 
-static int read_manifest(struct manifest *m, const char *path, bool own)
+static int read_line(struct manifest *m, const char *line, size_t n, bool own)
 {
-    struct json *root = NULL;
-    const struct json *list;
-    int64_t format = 0;
-    TRY(json_load(&root, path));
-    int rc = json_need_int(root, "format", &format);
-    if (rc == 0 && format != 1)
-        rc = err_set(E_FORMAT, "%s: format %lld, not 1", path, (long long)format);
+    struct json *o = NULL;
+    int rc = json_parse(&o, line, n);
     if (rc == 0)
-        rc = json_need_array(root, "objects", &list);
-    for (int64_t i = 0; rc == 0 && i < json_size(list); i++)
-        rc = read_entry(m, json_at(list, i), own);
-    json_free(root);
+        rc = read_entry(m, o, own);
+    json_free(o);
     return rc;
 }
 
-/* What stands behind the last line end was cut off by a kill and is no damage. */
-static int read_journal(struct manifest *m, const char *path, bool own)
+static const char opening[] = "{\"format\":2,\"objects\":[", closing[] = "]}";
+
+static bool is_line(const char *line, size_t n, const char *what)
 {
-    char *text, *line, *end;
-    size_t size;
+    return n == strlen(what) && memcmp(line, what, n) == 0;
+}
+
+/* Lines as write_all makes them.  A journal has objects alone, and what stands behind
+ * its last line end was cut off by a kill and is no damage. */
+static int read_lines(struct manifest *m, FILE *f, bool journal, bool own)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
     int rc = 0;
-    TRY(file_read(path, &text, &size));
-    for (line = text; rc == 0 && (end = strchr(line, '\n')); line = end + 1) {
-        struct json *o = NULL;
-        rc = json_parse(&o, line, (size_t)(end - line));
-        if (rc == 0)
-            rc = read_entry(m, o, own);
-        json_free(o);
+    bool begun = journal, ended = journal;
+    while (rc == 0 && (n = getline(&line, &room, f)) > 0) {
+        size_t len = (size_t)n;
+        bool whole = line[len - 1] == '\n';
+        len -= whole;
+        if (journal && !whole)
+            break;
+        if (!begun)
+            begun = is_line(line, len, opening);
+        else if (!journal && is_line(line, len, closing))
+            ended = true;
+        else if (ended && !journal)
+            begun = false; // something behind the end
+        else
+            rc = read_line(m, line, len - (!journal && line[len - 1] == ','), own);
+        if (!begun)
+            break;
     }
-    mem_free(text);
+    free(line);
+    if (rc == 0 && ferror(f))
+        return err_errno(errno, "cannot read %s", m->dir);
+    return rc < 0 || (begun && ended) ? rc : err_set(E_FORMAT, "not a manifest");
+}
+
+static int read_file(struct manifest *m, const char *path, bool journal, bool own)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return err_errno(errno, "cannot open %s", path);
+    int rc = read_lines(m, f, journal, own);
+    fclose(f);
     return rc;
 }
 
@@ -112,8 +138,7 @@ static int read_one(struct manifest *m, const char *name, int64_t *damaged)
     if (!path)
         return E_MEMORY;
     bool own = is_own(m, name);
-    int rc =
-        is_journal(name) ? read_journal(m, path, own) : read_manifest(m, path, own);
+    int rc = read_file(m, path, is_journal(name), own);
     mem_free(path);
     if (rc == E_FORMAT) {
         (*damaged)++;
@@ -191,12 +216,14 @@ int64_t manifest_find(const struct manifest *m, const char *key,
 
 static void write_entry(struct json_out *o, const struct entry *e)
 {
-    char xxh3[HASH_TEXT];
+    char sum[HASH_TEXT];
     json_open_object(o, NULL);
     json_add_text(o, "key", e->key);
     json_add_int(o, "size", e->size);
     json_add_int(o, "mtime_ns", e->mtime_ns);
-    json_add_text(o, "xxh3", hash_text(xxh3, e->xxh3));
+    if (e->etag)
+        json_add_text(o, "etag", e->etag);
+    json_add_text(o, "crc64nvme", hash_text(sum, e->sum));
     json_close_object(o);
 }
 
@@ -221,30 +248,34 @@ static int open_journal(struct manifest *m)
     return rc;
 }
 
-int manifest_add(struct manifest *m, const char *key, int64_t size, int64_t mtime_ns,
-                 uint64_t xxh3)
+int manifest_add(struct manifest *m, const struct entry *e)
 {
-    struct entry e = {(char *)key, size, mtime_ns, xxh3, 0, true};
-    struct buf line = {0};
-    struct json_out o = {.to = &line};
-    TRY(append(m, &e));
+    struct entry own = *e;
+    struct json_out o = {.to = &m->waiting};
+    own.own = true;
+    TRY(append(m, &own));
     m->changed = true;
+    write_entry(&o, &own);
+    buf_addc(&m->waiting, '\n');
+    return buf_check(&m->waiting);
+}
+
+int manifest_flush(struct manifest *m)
+{
+    if (m->waiting.len == 0)
+        return 0;
     if (m->journal < 0)
         TRY(open_journal(m));
-    write_entry(&o, &e);
-    buf_addc(&line, '\n');
-    int rc = buf_check(&line);
-    if (rc == 0)
-        rc = file_put(m->journal, line.p, line.len, "the manifest's journal");
-    buf_drop(&line);
-    return rc;
+    TRY(file_put(m->journal, m->waiting.p, m->waiting.len, "the manifest's journal"));
+    buf_clear(&m->waiting);
+    return 0;
 }
 
 /* One object a line, for people and for diff. */
 static void write_all(const struct manifest *m, struct buf *text)
 {
     const char *between = "\n";
-    buf_adds(text, "{\"format\":1,\"objects\":[");
+    buf_adds(text, opening);
     for (int64_t i = 0; i < m->n; i++) {
         const struct entry *e = &m->at[i];
         bool newest = i + 1 == m->n || strcmp(e[0].key, e[1].key) != 0;
@@ -255,7 +286,7 @@ static void write_all(const struct manifest *m, struct buf *text)
         write_entry(&o, e);
         between = ",\n";
     }
-    buf_adds(text, "\n]}\n");
+    buf_addf(text, "\n%s\n", closing);
 }
 
 /* Removes the journal, which the manifest now contains, and what a whole run replaces.
@@ -299,10 +330,10 @@ int manifest_save(struct manifest *m)
 
 void manifest_drop(struct manifest *m)
 {
-    for (int64_t i = 0; i < m->n; i++)
-        mem_free(m->at[i].key);
     mem_free(m->at);
     mem_free(m->dir);
+    texts_drop(&m->texts);
+    buf_drop(&m->waiting);
     if (m->journal >= 0)
         close(m->journal);
     *m = (struct manifest){.journal = -1};

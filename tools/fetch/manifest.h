@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* manifest.h - what lies whole in a destination, and how its source looked then.
  *
- * DEST/.draft-fetch/manifest.json lists objects sorted by key: key, size, mtime_ns,
- * xxh3.  Part i of n keeps manifest-i-of-n.json beside it, so that parts on different
- * machines never write the same file; all are read.  While a run goes on, what has been
- * put in place is appended to a journal (the same objects, one a line), which is read
- * and folded in by the next run: a killed run loses nothing that was durable.
+ * DEST/.draft-fetch/manifest.json lists objects sorted by key, one a line: key, size,
+ * mtime_ns (of the file here, which is the source's where that has one), the source's
+ * ETag if it has one, and the CRC-64/NVME of the content, which is what S3 itself keeps
+ * and what the CRCs of pieces add up to.  Part i of n keeps manifest-i-of-n.json beside
+ * it, so that parts on different machines never write the same file; all are read.
+ * While a run goes on, what has been put in place is appended to a journal (the same
+ * lines), which is read and folded in by the next run: a killed run loses nothing that
+ * was durable.
  *
  * An entry is a claim; whoever uses it compares it with the file that is there. */
 #ifndef MANIFEST_H
@@ -15,10 +18,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "buf.h"
+#include "texts.h"
+
 struct entry {
-    char *key; /* owned by the manifest */
+    const char *key, *etag; /* owned by the manifest; etag NULL: none */
     int64_t size, mtime_ns;
-    uint64_t xxh3;
+    uint64_t sum;
     int64_t age; /* ascending in the order of reading and adding */
     bool own;    /* of this run's manifest, not of another part's */
 };
@@ -29,8 +35,10 @@ struct manifest {
     bool whole;    /* not a part */
     struct entry *at;
     int64_t n, cap, sorted; /* the first `sorted` are in order of key and age */
-    int journal;            /* descriptor, -1: not begun */
-    bool changed;           /* the file does not say what this says */
+    struct texts texts;
+    int journal;        /* descriptor, -1: not begun */
+    struct buf waiting; /* lines that the journal has not got yet */
+    bool changed;       /* the file does not say what this says */
 };
 
 /* manifest_load reads all manifests and journals below `dest`; what is damaged is left
@@ -44,10 +52,11 @@ int manifest_load(struct manifest *m, const char *dest, int part, int parts,
 int64_t manifest_find(const struct manifest *m, const char *key,
                       const struct entry **first);
 
-/* manifest_add appends to the journal, which makes the entry survive a kill.  The new
- * entry is not found until the next load. */
-int manifest_add(struct manifest *m, const char *key, int64_t size, int64_t mtime_ns,
-                 uint64_t xxh3);
+/* manifest_add remembers an entry (age and own are the manifest's own matter) and
+ * manifest_flush brings what was added to the journal, with one write, which makes it
+ * survive a kill.  New entries are not found until the next load. */
+int manifest_add(struct manifest *m, const struct entry *e);
+int manifest_flush(struct manifest *m);
 
 /* manifest_save writes this run's manifest, durable, if something was added or a
  * journal was left over, and then removes the journal; a run that is not a part also

@@ -24,7 +24,8 @@ struct object {
     const char *etag;       /* with its quotes; NULL: the source has none */
     const char *sha256;     /* what it shall be, 64 hex digits; NULL: not known */
     bool unranged;          /* cannot be read in pieces */
-    int code;               /* not 0: refused, an E_ code, and why */
+    bool undated; /* the source has no time: mtime_ns is that of the listing */
+    int code;     /* not 0: refused, an E_ code, and why */
     const char *why;
 };
 

@@ -23,6 +23,11 @@ struct piece piece_of(const struct object *o, int64_t size, int64_t i)
     return p;
 }
 
+int64_t piece_bytes(const struct piece *p)
+{
+    return p->end > p->begin ? p->end - p->begin : 0;
+}
+
 void piece_range(char out[64], const struct piece *p)
 {
     snprintf(out, 64, "bytes=%lld-%lld", (long long)p->begin, (long long)p->end - 1);
@@ -71,7 +76,9 @@ int piece_check(const struct piece *p, const struct head *h)
     const struct object *o = p->object;
     if (h->broken)
         return err_set(E_REMOTE, "%s: a reply with headers that make no sense", o->key);
-    if (o->etag && h->etag[0] && strcmp(o->etag, h->etag) != 0)
+    if (o->etag && !h->etag[0])
+        return err_set(E_REMOTE, "%s: a reply without the object's ETag", o->key);
+    if (o->etag && strcmp(o->etag, h->etag) != 0)
         return err_set(E_AGAIN, "%s changed while it was fetched", o->key);
     if (p->kind == PIECE_RANGE)
         TRY(check_range(p, h));

@@ -28,13 +28,16 @@ struct piece {
 int64_t piece_count(const struct object *o, int64_t size);
 struct piece piece_of(const struct object *o, int64_t size, int64_t i);
 
+/* piece_bytes is how many bytes a piece has, 0 when that is not known. */
+int64_t piece_bytes(const struct piece *p);
+
 /* piece_range writes "bytes=BEGIN-LAST". */
 void piece_range(char out[64], const struct piece *p);
 
 /* piece_check holds the head of a 2xx reply against what was asked for: for a range
  * status 206 with exactly this Content-Range and total, else 200; the length, if said;
  * the ETag of the listing.  E_AGAIN: the object has changed; E_REMOTE: the server, or
- * something before it, answers wrongly. */
+ * something before it, answers wrongly, or with an error in the place of the object. */
 int piece_check(const struct piece *p, const struct head *h);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "err.h"
 #include "mem.h"
-#include "scheme.h"
 
 /* What a request costs beside its bytes, in bytes: a round trip at some speed. */
 static const double REQUEST = 256 << 10;
@@ -18,7 +17,7 @@ static bool is_many(const struct queue *q, const struct object *o)
 
 static double cost_of(const struct piece *p)
 {
-    return REQUEST + (double)(p->end > p->begin ? p->end - p->begin : 0);
+    return REQUEST + (double)piece_bytes(p);
 }
 
 static int fill_lane(struct queue *q, struct lane *l, const bool *wanted, bool many)
@@ -111,7 +110,6 @@ static void append(struct lane *l, struct task *t)
 
 void queue_open(struct queue *q, struct task *t)
 {
-    t->open = true;
     append(&q->many, t);
 }
 
@@ -122,6 +120,7 @@ static struct task *begin(struct queue *q, struct lane *l)
         return NULL;
     t->number = l->object[l->next++];
     t->object = &q->list->at[t->number];
+    t->piece = q->piece;
     t->pieces = t->left = piece_count(t->object, q->piece);
     t->after = q->tasks;
     if (q->tasks)
@@ -138,7 +137,6 @@ void queue_forget(struct queue *q, struct task *t)
         q->tasks = t->after;
     if (t->after)
         t->after->before = t->before;
-    mem_free(t->have);
     mem_free(t);
 }
 
@@ -158,50 +156,39 @@ static int take_one(struct queue *q, struct work *out)
 }
 
 /* The next piece of an open task that is not there yet; false: none. */
-static bool next_piece(struct queue *q, struct task *t, struct work *out)
+static bool next_piece(struct task *t, struct work *out)
 {
     for (; t->next < t->pieces && t->code == 0; t->next++) {
         if (t->have && t->have[t->next])
             continue;
         out->task = t;
         out->index = t->next;
-        out->piece = piece_of(t->object, q->piece, t->next++);
+        out->piece = piece_of(t->object, t->piece, t->next++);
         return true;
     }
     return false;
-}
-
-static bool wants_head(const struct object *o)
-{
-    return o->source && o->source->scheme->head && !o->source->rules->no_checksum;
 }
 
 static int take_many(struct queue *q, struct work *out)
 {
     struct lane *l = &q->many;
     *out = (struct work){0};
-    for (;;) {
-        for (; l->first; l->first = l->first->link) {
-            if (!next_piece(q, l->first, out))
-                continue;
-            out->task->out++;
-            l->done += cost_of(&out->piece);
-            return 1;
-        }
-        if (l->next == l->n)
-            return 0;
-        struct task *t = begin(q, l);
-        if (!t)
-            return E_MEMORY;
-        if (wants_head(t->object)) {
-            t->out++;
-            out->task = t;
-            out->index = -1;
-            out->piece = (struct piece){t->object, PIECE_HEAD, 0, t->object->size};
-            return 1;
-        }
-        queue_open(q, t);
+    for (; l->first; l->first = l->first->link) {
+        if (!next_piece(l->first, out))
+            continue;
+        out->task->out++;
+        l->done += cost_of(&out->piece);
+        return 1;
     }
+    if (l->next == l->n)
+        return 0;
+    struct task *t = begin(q, l);
+    if (!t)
+        return E_MEMORY;
+    t->out++;
+    *out = (struct work){.task = t, .index = -1};
+    out->piece = (struct piece){t->object, PIECE_HEAD, 0, t->object->size};
+    return 1;
 }
 
 static double share_done(const struct lane *l)

@@ -20,23 +20,24 @@
 struct task {
     const struct object *object;
     int64_t number;              /* of the object in the list that was queued */
+    int64_t piece;               /* bytes of one; may be changed before queue_open */
     int64_t pieces, next;        /* next: the first that was not handed out */
     int64_t left;                /* pieces that have not arrived */
     int out;                     /* work handed out, or waiting to be tried again */
-    bool open;                   /* its pieces may go out */
     int code;                    /* not 0: it has failed, no more pieces go out */
     struct task *link;           /* of its lane; of its user when it has ended */
     struct task *before, *after; /* of all that live */
     void *user;
-    uint8_t *have; /* 1 for pieces that are there from an earlier run, or NULL */
+    const uint8_t *have; /* 1 for pieces that are there, or NULL; borrowed */
 };
 
 struct work {
     struct task *task;
     struct piece piece;
-    int64_t index;     /* of the piece; -1: the head */
-    int tries;         /* attempts before this one */
-    double due, begun; /* not before; time of the first attempt */
+    int64_t index;        /* of the piece; -1: the head */
+    int tries;            /* attempts before this one */
+    double due, begun;    /* not before; time of the first attempt */
+    const char *location; /* of its user */
 };
 
 struct lane {
@@ -62,12 +63,13 @@ void queue_drop(struct queue *q);
 
 /* queue_take gives the next work: 1, or 0 when nothing may go out at this time
  * (queue_due tells when the next retry is due, HUGE_VAL: none is waiting).  The first
- * work of an object comes with a new task, made with mem_zero. */
+ * work of an object comes with a new task; of an object in many pieces that is its
+ * head, and its pieces go out after queue_open. */
 int queue_take(struct queue *q, double now, struct work *out);
 double queue_due(const struct queue *q);
 
 /* queue_again puts work back to be handed out at w->due; E_MEMORY.  queue_open lets the
- * pieces of a task go out whose head has arrived. */
+ * pieces of a task go out, from t->next on and without those that it has. */
 int queue_again(struct queue *q, const struct work *w);
 void queue_open(struct queue *q, struct task *t);
 

@@ -69,7 +69,7 @@ static int code_of(int status)
     case 412:
         return E_AGAIN;
     default:
-        return E_REMOTE;
+        return status >= 500 || status == 408 || status == 429 ? E_REMOTE : E_CONFIG;
     }
 }
 
@@ -82,7 +82,9 @@ int retry_judge(enum verdict *out, const struct http_call *c, const char *name,
     *out = VERDICT_NEVER;
     if (status / 100 == 2)
         return 0;
-    *out = verdict_of(status, code);
+    bool moved = status == 301 || status == 302 || status == 303 || status == 307 ||
+                 status == 308;
+    *out = moved && c->head.location[0] ? VERDICT_MOVED : verdict_of(status, code);
     if (status == 412)
         return err_set(E_AGAIN, "%s changed while it was fetched", name);
     const char *between = *code && *message ? ": " : "";

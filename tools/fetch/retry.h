@@ -10,6 +10,7 @@
 enum verdict {
     VERDICT_NEVER, /* trying again gives the same */
     VERDICT_NOW,   /* something was learnt: at once */
+    VERDICT_MOVED, /* at once, at the URL that head.location means */
     VERDICT_LATER, /* after a pause */
     VERDICT_SLOW   /* after a pause, and with fewer requests at a time */
 };

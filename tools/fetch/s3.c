@@ -18,14 +18,23 @@
 #include "sign.h"
 #include "url.h"
 
-enum { PAGE_BYTES = 16 << 20, EMPTY_PAGES = 1000, PAGE_TRIES = 3, SKEW = 60 };
+enum {
+    PAGE_BYTES = 16 << 20,
+    EMPTY_PAGES = 1000,
+    PAGE_TRIES = 3,
+    MOVES = 10,
+    SKEW = 60
+};
 
 struct s3 {
     char *bucket, *prefix; // the prefix as given
     bool path_style;
-    pthread_mutex_t lock; // over what is learnt
+    pthread_mutex_t lock; // over what is learnt:
     char region[64];
-    int64_t clock; // seconds that the server's is ahead of ours
+    int64_t clock;      // seconds that the server's is ahead of ours
+    struct texts bases; // of redirects
+    const char *base;   // scheme://host that the bucket was redirected to, or NULL
+    int moves;
 };
 
 /* ---- addresses ---- */
@@ -90,6 +99,7 @@ void s3_close(struct source *s)
     if (!b)
         return;
     pthread_mutex_destroy(&b->lock);
+    texts_drop(&b->bases);
     mem_free(b->bucket);
     mem_free(b->prefix);
     mem_free(b);
@@ -99,6 +109,7 @@ void s3_close(struct source *s)
 struct known {
     char region[64];
     int64_t clock;
+    const char *base;
 };
 
 static struct known get_known(struct s3 *b)
@@ -107,22 +118,23 @@ static struct known get_known(struct s3 *b)
     pthread_mutex_lock(&b->lock);
     memcpy(k.region, b->region, sizeof k.region);
     k.clock = b->clock;
+    k.base = b->base;
     pthread_mutex_unlock(&b->lock);
     return k;
 }
 
 /* scheme://host[/base] of a bucket's requests, and "/bucket" in path style. */
-static void add_address(struct buf *url, const struct source *s, const char *region)
+static void add_address(struct buf *url, const struct source *s, const struct known *w)
 {
     const struct s3 *b = s->state;
-    if (s->rules->endpoint) {
-        const char *e = s->rules->endpoint;
+    const char *e = w->base ? w->base : s->rules->endpoint;
+    if (e) {
         size_t n = strlen(e);
         buf_add(url, e, n > 0 && e[n - 1] == '/' ? n - 1 : n);
     } else {
         buf_addf(url, "https://%s%ss3.%s.amazonaws.com%s",
-                 b->path_style ? "" : b->bucket, b->path_style ? "" : ".", region,
-                 strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
+                 b->path_style ? "" : b->bucket, b->path_style ? "" : ".", w->region,
+                 strncmp(w->region, "cn-", 3) == 0 ? ".cn" : "");
     }
     if (b->path_style) {
         buf_addc(url, '/');
@@ -149,7 +161,7 @@ int s3_ask(struct source *s, const struct piece *p, struct http_call *c)
     const struct object *o = p->object;
     const struct known known = get_known(s->state);
     c->method = p->kind == PIECE_HEAD ? "HEAD" : "GET";
-    add_address(&c->url, s, known.region);
+    add_address(&c->url, s, &known);
     buf_addc(&c->url, '/');
     url_escape(&c->url, o->from, "/");
     if (p->kind == PIECE_RANGE) {
@@ -206,6 +218,24 @@ static bool learn_expiry(struct source *s, const struct http_call *c,
            sign_spoil(s->rules->creds, c);
 }
 
+/* A redirect to another host; true when that is where the next attempt goes. */
+static bool learn_base(struct s3 *b, const struct http_call *c)
+{
+    struct buf to = {0};
+    struct url u;
+    bool good = url_join(&to, buf_text(&c->url), c->head.location) == 0 &&
+                !url_same_host(to.p, buf_text(&c->url)) && url_split(&u, to.p) == 0;
+    if (good) {
+        to.p[u.host + u.host_n - to.p] = 0;
+        pthread_mutex_lock(&b->lock);
+        good = b->moves < MOVES && (b->base = texts_add(&b->bases, to.p));
+        b->moves++;
+        pthread_mutex_unlock(&b->lock);
+    }
+    buf_drop(&to);
+    return good;
+}
+
 int s3_judge(struct source *s, const struct piece *p, const struct http_call *c,
              enum verdict *verdict)
 {
@@ -213,10 +243,14 @@ int s3_judge(struct source *s, const struct piece *p, const struct http_call *c,
     if (c->end == HTTP_WHOLE && c->head.status / 100 != 2)
         s3_list_error(&e, buf_text(&c->text), c->text.len);
     int rc = retry_judge(verdict, c, p ? p->object->key : s->url, e.code, e.message);
-    if (rc < 0 && c->end == HTTP_WHOLE &&
-        (learn_region(s->state, c, &e) || learn_clock(s->state, c, &e) ||
-         learn_expiry(s, c, &e)))
+    if (rc == 0 || c->end != HTTP_WHOLE)
+        return rc;
+    bool moved = *verdict == VERDICT_MOVED;
+    if (learn_region(s->state, c, &e) || learn_clock(s->state, c, &e) ||
+        learn_expiry(s, c, &e) || (moved && learn_base(s->state, c)))
         *verdict = VERDICT_NOW;
+    else if (moved)
+        *verdict = VERDICT_NEVER;
     return rc;
 }
 
@@ -241,7 +275,7 @@ static int ask_page(struct source *s, void *user, struct http_call *c)
     const struct known known = get_known(s->state);
     c->method = "GET";
     c->limit = PAGE_BYTES;
-    add_address(&c->url, s, known.region);
+    add_address(&c->url, s, &known);
     buf_adds(&c->url, "/?");
     if (l->token) {
         buf_adds(&c->url, "continuation-token=");
@@ -323,11 +357,10 @@ static int take_page(struct listing *l, const struct s3_page *page)
     if (l->empty > EMPTY_PAGES)
         return err_set(E_FORMAT, "%s: %d empty pages of a listing", l->source->url,
                        l->empty);
-    mem_free(l->token);
-    l->token = NULL;
     if (l->exact || !page->more)
         return 0;
     TRY(see(l, page->token.p));
+    mem_free(l->token);
     l->token = mem_text(page->token.p);
     return l->token ? 1 : E_MEMORY;
 }

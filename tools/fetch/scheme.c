@@ -10,6 +10,7 @@
 #include "local.h"
 #include "s3.h"
 #include "tool.h"
+#include "url.h"
 #include "web.h"
 
 static const struct scheme schemes[] = {
@@ -30,6 +31,12 @@ static const struct scheme schemes[] = {
      .ask = hf_ask,
      .judge = hf_judge},
 };
+static const struct scheme list_of_urls = {.name = "a list of URLs",
+                                           .list = web_list_file,
+                                           .ask = web_ask,
+                                           .judge = web_judge};
+
+enum { MOVES = 10 };
 
 /* The length of a leading "name://", 0 when there is none. */
 static size_t scheme_length(const char *source)
@@ -59,6 +66,13 @@ int scheme_open(struct source *out, const char *url, const struct scheme_rules *
     return s->open ? s->open(out) : 0;
 }
 
+int scheme_open_list(struct source *out, const char *path,
+                     const struct scheme_rules *rules)
+{
+    *out = (struct source){&list_of_urls, path, rules, NULL};
+    return 0;
+}
+
 void scheme_close(struct source *s)
 {
     if (s->scheme && s->scheme->close)
@@ -79,15 +93,43 @@ int scheme_run(struct source *s, struct http *http, struct http_call *c,
                scheme_ask *ask, void *user)
 {
     uint64_t random = (uint64_t)time(NULL);
-    for (int tries = 1;; tries++) {
-        enum verdict verdict;
+    struct buf moved = {0};
+    int rc, moves = 0, tries = 0;
+    for (;;) {
+        enum verdict v;
         http_call_clear(c);
-        TRY(ask(s, user, c));
-        TRY(http_run(http, c));
-        int rc = s->scheme->judge(s, NULL, c, &verdict);
-        if (rc == 0 || verdict == VERDICT_NEVER || tries > s->rules->retries)
-            return rc;
-        if (verdict != VERDICT_NOW || tries > 3)
-            TRY(pause_for(retry_delay(tries, c->head.retry_after, &random)));
+        TRY_GOTO(rc, ask(s, user, c), out);
+        if (moved.len > 0)
+            http_call_move(c, moved.p);
+        TRY_GOTO(rc, http_run(http, c), out);
+        rc = s->scheme->judge(s, NULL, c, &v);
+        if (rc == 0 || v == VERDICT_NEVER || tries > s->rules->retries)
+            break;
+        if (v == VERDICT_MOVED) {
+            TRY_GOTO(rc, scheme_move(&moved, c, &moves), out);
+            continue;
+        }
+        tries++;
+        if (v != VERDICT_NOW || tries > 3)
+            TRY_GOTO(rc, pause_for(retry_delay(tries, c->head.retry_after, &random)),
+                     out);
     }
+out:
+    buf_drop(&moved);
+    return rc;
+}
+
+int scheme_move(struct buf *url, const struct http_call *c, int *moves)
+{
+    if (++*moves > MOVES)
+        return err_set(E_REMOTE, "%s: redirected %d times", buf_text(&c->url), *moves);
+    struct buf to = {0};
+    int rc = url_join(&to, buf_text(&c->url), c->head.location);
+    if (rc < 0) {
+        buf_drop(&to);
+        return rc;
+    }
+    buf_drop(url);
+    *url = to;
+    return 0;
 }

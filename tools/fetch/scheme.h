@@ -52,9 +52,9 @@ struct scheme {
     int (*list)(struct source *s, struct objects *out);
 
     /* Local: get writes an object's bytes to fd, which is empty, and gives their
-     * checksum.  It fails when the source is no longer what was listed (E_AGAIN).
+     * CRC-64/NVME.  It fails when the source is no longer what was listed (E_AGAIN).
      * `buffer` of `size` bytes is scratch.  Called by several threads. */
-    int (*get)(const struct object *o, int fd, uint64_t *xxh3, void *buffer,
+    int (*get)(const struct object *o, int fd, uint64_t *sum, void *buffer,
                size_t size);
 
     /* Remote: ask fills method, url and lines of an empty call for a piece.  judge says
@@ -71,8 +71,16 @@ struct scheme {
 int scheme_open(struct source *out, const char *url, const struct scheme_rules *rules);
 void scheme_close(struct source *s);
 
+/* scheme_open_list is a source of the URLs in a file (web.h). */
+int scheme_open_list(struct source *out, const char *path,
+                     const struct scheme_rules *rules);
+
+/* scheme_move gives the URL that a redirected call (VERDICT_MOVED) leads to; E_FORMAT
+ * when it leads nowhere, E_REMOTE after ten times. */
+int scheme_move(struct buf *url, const struct http_call *c, int *moves);
+
 /* scheme_run makes a call of a remote scheme, in the listing, with retries: `ask`
- * prepares every attempt anew. */
+ * prepares every attempt anew.  Redirects are followed. */
 typedef int scheme_ask(struct source *s, void *user, struct http_call *c);
 int scheme_run(struct source *s, struct http *http, struct http_call *c,
                scheme_ask *ask, void *user);

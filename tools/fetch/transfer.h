@@ -3,7 +3,9 @@
  *
  * Threads of event loops take pieces from one queue, assemble each in a buffer, check
  * it, and write it with one call.  The caller's thread hears of every object that has
- * ended, puts groups of them in place and reports, while the loops go on. */
+ * ended, puts groups of them in place and reports, while the loops go on.  It also
+ * opens the files of large objects, which may mean to check what an earlier run left.
+ */
 #ifndef TRANSFER_H
 #define TRANSFER_H
 
@@ -20,28 +22,42 @@ struct transfer_rules {
     int retries;     /* of a piece */
     int64_t piece;   /* bytes */
     int64_t memory;  /* bytes of buffers */
+    double rate;     /* bytes a second, 0: any */
     struct http_rules http;
 };
 
 /* What has come so far. */
 struct transfer_state {
-    int64_t bytes;   /* of pieces that arrived */
+    int64_t bytes;   /* of pieces that are there */
+    int64_t kept;    /* of these, from an earlier run */
     int64_t wasted;  /* received, but not used: of attempts that failed */
     int64_t retries; /* attempts after the first ones */
     int64_t flying;  /* requests in flight */
+    int64_t limit;   /* of these, now */
 };
 
-/* Called in the thread of transfer_run.  ended: an object is whole in its temporary
- * (code 0), or it failed (`why`).  tick: from time to time.  A failure ends the run. */
+/* An object that has ended: whole in a temporary, or failed. */
+struct transfer_end {
+    int64_t number; /* in the list */
+    int64_t size;
+    uint64_t sum;     /* CRC-64/NVME */
+    const char *temp; /* of place.h */
+    int code;         /* 0, or why it failed: */
+    const char *why;
+};
+
+/* Called in the thread of transfer_run: for each object, and from time to time.  A
+ * failure ends the run. */
 struct transfer_user {
     void *ctx;
-    int (*ended)(void *ctx, int64_t number, uint64_t sum, int code, const char *why);
+    int (*ended)(void *ctx, const struct transfer_end *end);
     int (*tick)(void *ctx, const struct transfer_state *state);
 };
 
 /* transfer_run fetches the objects of `list` that `wanted` marks into temporaries of
- * `place`, numbered as in the list.  Returns when all have ended, or E_AGAIN when a
- * signal stopped it; `state` then says what came. */
+ * `place`.  Returns when all have ended, or when a signal has set tool_stop; `state`
+ * then says what came.  E_REMOTE: a server was silent for so long that the rest was not
+ * tried. */
 int transfer_run(const struct objects *list, const bool *wanted,
                  const struct place *place, const struct transfer_rules *rules,
                  const struct transfer_user *user, struct transfer_state *state);

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/* transfer_flight.c - one request: what comes is held against what was asked for, goes
+ * into a buffer, is added up, and is written when it is all there. */
+#include <string.h>
+
+#include "crc.h"
+#include "digest.h"
+#include "file.h"
+#include "log.h"
+#include "mem.h"
+#include "transfer_parts.h"
+
+enum { DAMAGED_TRIES = 3 }; // a checksum that is wrong so often is wrong at the source
+
+/* ---- the body ---- */
+
+static const char *key_of(const struct flight *f)
+{
+    return f->work.task->object->key;
+}
+
+/* A body that is longer than the buffer: its file is written as it comes. */
+static int spill(struct flight *f)
+{
+    const struct keep *k = keep_of(f->work.task);
+    if (f->fd < 0)
+        f->fd = place_create(f->loop->t->place, k->temp);
+    TRY(f->fd < 0 ? f->fd : 0);
+    TRY(file_pwrite(f->fd, f->buffer, f->got, f->at, key_of(f)));
+    f->sum = crc_add(CRC64NVME, f->sum, f->buffer, f->got);
+    f->at += (int64_t)f->got;
+    f->got = 0;
+    return 0;
+}
+
+static int take_body(struct flight *f, const char *bytes, size_t n)
+{
+    const struct piece *p = &f->work.piece;
+    if (f->at == 0 && f->got == 0)
+        TRY(piece_check(p, &f->call.head));
+    if (p->end >= 0 && f->at + (int64_t)(f->got + n) > p->end - p->begin)
+        return err_set(E_REMOTE, "%s: more bytes than were asked for", key_of(f));
+    while (n > 0) {
+        size_t now = n < f->size - f->got ? n : f->size - f->got;
+        memcpy(f->buffer + f->got, bytes, now);
+        f->got += now;
+        bytes += now;
+        n -= now;
+        if (n > 0)
+            TRY(spill(f));
+    }
+    return 0;
+}
+
+static int on_body(struct http_call *c, const void *bytes, size_t n)
+{
+    struct flight *f = c->user;
+    f->code = take_body(f, bytes, n);
+    if (f->code < 0)
+        memcpy(f->why, err_text(), strlen(err_text()) + 1);
+    return f->code;
+}
+
+/* ---- all bytes are there ---- */
+
+static int check_digest(const struct want *w, const struct flight *f)
+{
+    uint8_t got[DIGEST_MAX];
+    struct digest *d = digest_open(DIGEST_SHA256);
+    if (!d)
+        return E_MEMORY;
+    digest_add(d, f->buffer, f->got);
+    digest_end(d, got);
+    return want_sha256(w, f->work.task->object, got);
+}
+
+/* A whole object in the buffer.  What was spilled is checked when it is written. */
+static int check_whole(struct flight *f, uint64_t sum)
+{
+    const struct object *o = f->work.task->object;
+    struct keep *k = keep_of(f->work.task);
+    struct want *w = &k->want;
+    TRY(want_of(w, o, &f->call.head));
+    if (w->kind == WANT_CRC && w->crc == CRC64NVME)
+        return want_crc(w, o, sum);
+    if (f->at > 0)
+        return 0;
+    if (w->kind == WANT_CRC)
+        return want_crc(w, o, crc_add(w->crc, 0, f->buffer, f->got));
+    return w->kind == WANT_SHA256 ? check_digest(w, f) : 0;
+}
+
+static int write_whole(struct flight *f, uint64_t sum)
+{
+    const struct object *o = f->work.task->object;
+    const struct place *place = f->loop->t->place;
+    struct keep *k = keep_of(f->work.task);
+    int fd = f->fd >= 0 ? f->fd : place_create(place, k->temp);
+    TRY(fd < 0 ? fd : 0);
+    f->fd = -1;
+    int rc = f->got > 0 ? file_pwrite(fd, f->buffer, f->got, f->at, o->key) : 0;
+    bool again = k->want.kind == WANT_SHA256 ||
+                 (k->want.kind == WANT_CRC && k->want.crc != CRC64NVME);
+    if (rc == 0 && f->at > 0 && again)
+        rc = want_file(&k->want, o, fd, f->at + (int64_t)f->got);
+    if (rc < 0) {
+        place_discard(place, k->temp, fd);
+        return rc;
+    }
+    k->sum = sum;
+    k->size = f->at + (int64_t)f->got;
+    return place_written(place, k->temp, fd, k->size, o->mtime_ns);
+}
+
+static int write_piece(struct flight *f, uint64_t sum)
+{
+    struct keep *k = keep_of(f->work.task);
+    if (k->other)
+        k->other[f->work.index] = crc_add(k->want.crc, 0, f->buffer, f->got);
+    TRY(file_pwrite(k->partial.fd, f->buffer, f->got, f->work.piece.begin, key_of(f)));
+    return partial_note(&k->partial, f->work.index, sum);
+}
+
+static int finish(struct flight *f)
+{
+    const struct piece *p = &f->work.piece;
+    int64_t got = f->at + (int64_t)f->got;
+    if (got == 0 || p->kind == PIECE_HEAD) // no body, so nobody has looked
+        TRY(piece_check(p, &f->call.head));
+    if (p->kind == PIECE_HEAD)
+        return want_of(&keep_of(f->work.task)->want, p->object, &f->call.head);
+    if (p->end >= 0 && got != p->end - p->begin)
+        return err_set(E_REMOTE, "%s: %lld of %lld bytes came", key_of(f),
+                       (long long)got, (long long)(p->end - p->begin));
+    uint64_t sum = crc_add(CRC64NVME, f->sum, f->buffer, f->got);
+    if (p->kind == PIECE_RANGE)
+        return write_piece(f, sum);
+    TRY(check_whole(f, sum));
+    return write_whole(f, sum);
+}
+
+/* ---- the end of a call ---- */
+
+/* What the end of a call means; the message is in err_text. */
+static int judge(struct flight *f, enum verdict *v)
+{
+    struct source *s = f->work.task->object->source;
+    int rc = f->code;
+    if (rc < 0) // we ended it ourselves
+        err_copy(rc, f->why);
+    else if ((rc = s->scheme->judge(s, &f->work.piece, &f->call, v)) < 0)
+        return rc;
+    else
+        rc = finish(f);
+    *v = rc == E_REMOTE || rc == E_FORMAT ? VERDICT_LATER : VERDICT_NEVER;
+    return rc;
+}
+
+/* Under the lock: where the object has gone. */
+static int move(struct flight *f)
+{
+    struct keep *k = keep_of(f->work.task);
+    struct buf url = {0};
+    int rc = scheme_move(&url, &f->call, &k->moves);
+    if (rc == 0 && !(k->location = texts_add(&k->places, url.p)))
+        rc = E_MEMORY;
+    buf_drop(&url);
+    return rc;
+}
+
+/* Under the lock: a place that an object was redirected to may be gone after a while;
+ * then the way there is asked for again. */
+static bool move_back(struct flight *f)
+{
+    struct keep *k = keep_of(f->work.task);
+    int status = f->call.head.status;
+    if (!f->work.location || f->call.end != HTTP_WHOLE ||
+        (status != 401 && status != 403 && status != 404 && status != 410) ||
+        f->work.tries > 2)
+        return false;
+    if (k->location == f->work.location)
+        k->location = NULL;
+    k->moves = 0;
+    return true;
+}
+
+/* Under the lock: what a redirect, or the end of one, makes of the verdict. */
+static int follow(struct flight *f, int code, enum verdict *v)
+{
+    if (*v == VERDICT_NEVER && move_back(f))
+        *v = VERDICT_NOW;
+    if (*v != VERDICT_MOVED)
+        return code;
+    int rc = move(f);
+    if (rc < 0)
+        *v = VERDICT_NEVER;
+    return rc < 0 ? rc : code;
+}
+
+static bool is_enough(const struct flight *f, int code)
+{
+    int tries = f->work.tries;
+    return tries > f->loop->t->rules->retries || f->work.task->code < 0 ||
+           (code == E_FORMAT && tries >= DAMAGED_TRIES);
+}
+
+/* Under the lock. */
+static void give_up(struct flight *f, int code, enum verdict v)
+{
+    struct transfer *t = f->loop->t;
+    struct task *task = f->work.task;
+    task_fail(task, code);
+    if (v != VERDICT_NEVER && t->success < f->work.begun && t->left > 1)
+        task_fail_all(t, code); // nothing at all has come since its first attempt
+    task_settle(t, task);
+}
+
+/* Under the lock: tries again, if that may help and is not too late. */
+static void retry(struct flight *f, int code, enum verdict v)
+{
+    struct transfer *t = f->loop->t;
+    struct work *w = &f->work;
+    double now = log_now(), pause = 0;
+    code = follow(f, code, &v);
+    if (v == VERDICT_SLOW)
+        pace_slow(&t->pace, now);
+    if (v != VERDICT_MOVED)
+        w->tries++;
+    if (v == VERDICT_NEVER || is_enough(f, code)) {
+        give_up(f, code, v);
+        return;
+    }
+    if (v != VERDICT_MOVED && (v != VERDICT_NOW || w->tries > 3))
+        pause = retry_delay(w->tries, f->call.head.retry_after, &f->loop->random);
+    w->due = now + pause;
+    t->state.retries += v != VERDICT_MOVED;
+    if (queue_again(&t->queue, w) < 0)
+        give_up(f, E_MEMORY, VERDICT_NEVER);
+}
+
+/* Under the lock. */
+static void arrive(struct flight *f)
+{
+    struct transfer *t = f->loop->t;
+    struct task *task = f->work.task;
+    int64_t got = f->at + (int64_t)f->got;
+    t->success = log_now();
+    if (f->work.index < 0) {
+        task->out--;
+        task_hand_over(t, task);
+        return;
+    }
+    pace_got(&t->pace, got, t->success);
+    t->state.bytes += got;
+    task->left--;
+    task_settle(t, task);
+}
+
+static void clear(struct flight *f)
+{
+    if (f->buffer)
+        pool_give(&f->loop->t->pool, f->buffer, f->size);
+    f->buffer = NULL;
+    if (f->fd >= 0)
+        place_discard(f->loop->t->place, keep_of(f->work.task)->temp, f->fd);
+    f->fd = -1;
+    f->next = f->loop->idle;
+    f->loop->idle = f;
+}
+
+static void on_done(struct http_call *c)
+{
+    struct flight *f = c->user;
+    struct transfer *t = f->loop->t;
+    enum verdict v = VERDICT_NEVER;
+    int rc = judge(f, &v);
+    if (f->fd >= 0) // an attempt that failed leaves nothing
+        place_discard(t->place, keep_of(f->work.task)->temp, f->fd);
+    f->fd = -1;
+    pthread_mutex_lock(&t->lock);
+    t->state.flying--;
+    if (rc < 0) {
+        t->state.wasted += c->received;
+        retry(f, rc, v);
+    } else {
+        arrive(f);
+    }
+    pthread_mutex_unlock(&t->lock);
+    clear(f);
+}
+
+/* ---- the beginning ---- */
+
+static struct flight *flight_new(struct loop *l)
+{
+    struct flight *f = l->idle;
+    if (f) {
+        l->idle = f->next;
+        return f;
+    }
+    if (!(f = mem_zero(1, sizeof *f)))
+        return NULL;
+    f->loop = l;
+    f->call.user = f;
+    f->call.done = on_done;
+    f->call.body = on_body;
+    f->fd = -1;
+    f->next_all = l->all;
+    l->all = f;
+    return f;
+}
+
+static size_t buffer_size(const struct transfer *t, const struct piece *p)
+{
+    int64_t want = p->end >= 0 ? p->end - p->begin : t->rules->piece;
+    if (p->kind == PIECE_WHOLE && want > t->rules->piece)
+        want = t->rules->piece;
+    return (size_t)want;
+}
+
+static int send(struct flight *f)
+{
+    struct source *s = f->work.task->object->source;
+    http_call_clear(&f->call);
+    TRY(s->scheme->ask(s, &f->work.piece, &f->call));
+    if (f->work.location)
+        http_call_move(&f->call, f->work.location);
+    TRY(http_start(f->loop->http, &f->call));
+    return 1;
+}
+
+int flight_start(struct loop *l, const struct work *w)
+{
+    struct flight *f = flight_new(l);
+    if (!f)
+        return E_MEMORY;
+    f->work = *w;
+    f->size = f->got = 0;
+    f->at = 0;
+    f->sum = 0;
+    f->code = 0;
+    if (w->piece.kind != PIECE_HEAD) {
+        f->size = buffer_size(l->t, &w->piece);
+        f->buffer = pool_take(&l->t->pool, f->size);
+    }
+    int rc = w->piece.kind == PIECE_HEAD || f->buffer ? send(f) : 0;
+    if (rc <= 0)
+        clear(f);
+    return rc;
+}
+
+void flights_drop(struct loop *l)
+{
+    for (struct flight *f = l->all, *next; f; f = next) {
+        next = f->next_all;
+        http_drop(l->http, &f->call);
+        clear(f);
+        http_call_drop(&f->call);
+        mem_free(f);
+    }
+    l->all = l->idle = NULL;
+}
