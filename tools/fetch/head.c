@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* head.c - headers are few and looked at once: a table of names, searched by length
- * and first letter. */
+/* head.c - headers are few and looked at once: a table of names, told apart by their
+ * lengths first. */
 #include "head.h"
 
 #include <string.h>
@@ -13,12 +13,14 @@ enum kind { TEXT, NUMBER, TIME, RANGE };
 
 static const struct field {
     const char *name;
+    size_t length;
     enum kind kind;
     size_t at, size;
 } fields[] = {
 #define FIELD(name, kind, member)                                                      \
     {                                                                                  \
-        name, kind, offsetof(struct head, member), sizeof((struct head *)0)->member    \
+        name, sizeof name - 1, kind, offsetof(struct head, member),                    \
+            sizeof((struct head *)0)->member                                           \
     }
     FIELD("Content-Length", NUMBER, length),
     FIELD("Content-Range", RANGE, total),
@@ -145,7 +147,7 @@ void head_line(struct head *h, const char *line, size_t n)
     size_t name = colon ? (size_t)(colon - line) : 0;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const struct field *f = &fields[i];
-        if (strlen(f->name) != name || strncasecmp(line, f->name, name) != 0)
+        if (f->length != name || strncasecmp(line, f->name, name) != 0)
             continue;
         char value[HEAD_URL];
         const char *from = colon + 1;

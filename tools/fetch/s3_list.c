@@ -4,112 +4,12 @@
  * so that a server may say more. */
 #include "s3_list.h"
 
-#include <expat.h>
 #include <string.h>
 #include <time.h>
 
 #include "err.h"
 #include "url.h"
-
-enum { DEPTH = 32, TEXT_MAX = 8192 };
-
-/* What the two kinds of document share: where the parser is, and the text there. */
-struct reader {
-    XML_Parser parser;
-    char path[TEXT_MAX]; // of element names, '/' between them
-    size_t at[DEPTH];    // lengths of the path above
-    int depth, rc;
-    struct buf text;
-    void (*end)(struct reader *r); // an element ends: path and text are its own
-    void *user;
-};
-
-static void stop(struct reader *r, int rc)
-{
-    if (r->rc == 0)
-        r->rc = rc;
-    XML_StopParser(r->parser, XML_FALSE);
-}
-
-/* A name space stands before its name, with a '|' between (XML_ParserCreateNS). */
-static const char *local_name(const char *name)
-{
-    const char *bar = strrchr(name, '|');
-    return bar ? bar + 1 : name;
-}
-
-static void on_begin(void *user, const char *name, const char **attributes)
-{
-    struct reader *r = user;
-    (void)attributes;
-    name = local_name(name);
-    size_t len = r->depth ? strlen(r->path) : 0, n = strlen(name);
-    if (r->depth == DEPTH || len + n + 2 > sizeof r->path) {
-        stop(r, err_set(E_FORMAT, "XML that is too deep"));
-        return;
-    }
-    r->at[r->depth++] = len;
-    if (len > 0)
-        r->path[len++] = '/';
-    memcpy(r->path + len, name, n + 1);
-    buf_clear(&r->text);
-}
-
-static void on_text(void *user, const char *text, int n)
-{
-    struct reader *r = user;
-    if (r->text.len + (size_t)n > TEXT_MAX)
-        stop(r, err_set(E_FORMAT, "XML with a text of over %d bytes", TEXT_MAX));
-    else
-        buf_add(&r->text, text, (size_t)n);
-}
-
-static void on_end(void *user, const char *name)
-{
-    struct reader *r = user;
-    (void)name;
-    if (r->text.failed)
-        stop(r, err_set(E_MEMORY, "out of memory for a listing"));
-    if (r->rc == 0)
-        r->end(r);
-    r->path[r->at[--r->depth]] = 0;
-    buf_clear(&r->text);
-}
-
-/* A document type could define entities; nobody needs one here. */
-static void on_doctype(void *user, const char *name, const char *sysid,
-                       const char *pubid, int internal)
-{
-    (void)name;
-    (void)sysid;
-    (void)pubid;
-    (void)internal;
-    stop(user, err_set(E_FORMAT, "XML with a document type"));
-}
-
-static int read_all(struct reader *r, const char *text, size_t n)
-{
-    r->parser = XML_ParserCreateNS(NULL, '|');
-    if (!r->parser)
-        return err_set(E_MEMORY, "out of memory for a listing");
-    XML_SetUserData(r->parser, r);
-    XML_SetElementHandler(r->parser, on_begin, on_end);
-    XML_SetCharacterDataHandler(r->parser, on_text);
-    XML_SetStartDoctypeDeclHandler(r->parser, on_doctype);
-    enum XML_Status status = XML_Parse(r->parser, text, (int)n, 1);
-    if (status != XML_STATUS_OK && r->rc == 0)
-        r->rc = err_set(E_FORMAT, "line %lu: %s",
-                        (unsigned long)XML_GetCurrentLineNumber(r->parser),
-                        XML_ErrorString(XML_GetErrorCode(r->parser)));
-    XML_ParserFree(r->parser);
-    buf_drop(&r->text);
-    return r->rc;
-}
-
-static bool is(const struct reader *r, const char *path)
-{
-    return strcmp(r->path, path) == 0;
-}
+#include "xml.h"
 
 /* ---- a page of a listing ---- */
 
@@ -165,44 +65,48 @@ static int give_item(struct listing *l)
     return 0;
 }
 
-static int end_listed(struct listing *l, struct reader *r)
+static int end_of_item(struct listing *l, const char *name, const char *text)
 {
-    static const char contents[] = "ListBucketResult/Contents/";
-    const char *text = buf_text(&r->text);
-    if (is(r, "ListBucketResult")) {
-        l->root = true;
-    } else if (is(r, "ListBucketResult/IsTruncated")) {
-        l->page->more = strcmp(text, "true") == 0;
-    } else if (is(r, "ListBucketResult/NextContinuationToken")) {
-        buf_clear(&l->page->token);
-        buf_adds(&l->page->token, text);
-    } else if (is(r, "ListBucketResult/Contents")) {
-        return give_item(l);
-    } else if (strncmp(r->path, contents, strlen(contents)) == 0) {
-        const char *name = r->path + strlen(contents);
-        struct buf *to = strcmp(name, "Key") == 0    ? &l->raw_key
-                         : strcmp(name, "ETag") == 0 ? &l->etag
-                                                     : NULL;
-        if (to) {
-            bool bare = to == &l->etag && *text && !strchr(text, '"');
-            buf_clear(to);
-            buf_addf(to, bare ? "\"%s\"" : "%s", text); // some servers list bare ETags
-            l->has_key |= to == &l->raw_key;
-        } else if (strcmp(name, "Size") == 0) {
-            TRY(parse_size(&l->size, text));
-            l->has_size = true;
-        } else if (strcmp(name, "LastModified") == 0) {
-            l->mtime_ns = s3_list_time(text);
-        }
+    if (strcmp(name, "Key") == 0) {
+        buf_clear(&l->raw_key);
+        buf_adds(&l->raw_key, text);
+        l->has_key = true;
+    } else if (strcmp(name, "ETag") == 0) {
+        bool bare = *text && !strchr(text, '"'); // some servers list them so
+        buf_clear(&l->etag);
+        buf_addf(&l->etag, bare ? "\"%s\"" : "%s", text);
+    } else if (strcmp(name, "Size") == 0) {
+        TRY(parse_size(&l->size, text));
+        l->has_size = true;
+    } else if (strcmp(name, "LastModified") == 0) {
+        l->mtime_ns = s3_list_time(text);
     }
     return 0;
 }
 
-static void on_listed(struct reader *r)
+static int on_listed(void *user, const char *path, const char *text)
 {
-    int rc = end_listed(r->user, r);
-    if (rc < 0)
-        stop(r, rc);
+    static const char root[] = "ListBucketResult", contents[] = "Contents/";
+    struct listing *l = user;
+    size_t n = strlen(root);
+    if (strncmp(path, root, n) != 0)
+        return 0;
+    if (path[n] == 0)
+        l->root = true;
+    if (path[n] != '/')
+        return 0;
+    const char *name = path + n + 1;
+    if (strcmp(name, "IsTruncated") == 0)
+        l->page->more = strcmp(text, "true") == 0;
+    else if (strcmp(name, "Contents") == 0)
+        return give_item(l);
+    else if (strncmp(name, contents, strlen(contents)) == 0)
+        return end_of_item(l, name + strlen(contents), text);
+    if (strcmp(name, "NextContinuationToken") == 0) {
+        buf_clear(&l->page->token);
+        buf_adds(&l->page->token, text);
+    }
+    return 0;
 }
 
 /* That keys are encoded is said once a page, and not always before the first of them.
@@ -217,12 +121,11 @@ int s3_list_page(struct s3_page *page, const char *text, size_t n, s3_item_fn *i
                  void *user)
 {
     struct listing l = {.page = page, .item = item, .user = user};
-    struct reader r = {.end = on_listed, .user = &l};
     buf_clear(&page->token);
     page->more = false;
     page->items = 0;
     l.encoded = says_encoded(text, n);
-    int rc = read_all(&r, text, n);
+    int rc = xml_read(text, n, on_listed, &l);
     buf_drop(&l.key);
     buf_drop(&l.raw_key);
     buf_drop(&l.etag);
@@ -243,25 +146,23 @@ static void keep(char *to, size_t size, const char *text)
     to[n] = 0;
 }
 
-static void on_error(struct reader *r)
+static int on_error(void *user, const char *path, const char *text)
 {
-    struct s3_error *e = r->user;
-    const char *text = buf_text(&r->text);
-    if (is(r, "Error/Code") || is(r, "ErrorResponse/Error/Code"))
+    struct s3_error *e = user;
+    if (strcmp(path, "Error/Code") == 0)
         keep(e->code, sizeof e->code, text);
-    else if (is(r, "Error/Message") || is(r, "ErrorResponse/Error/Message"))
+    else if (strcmp(path, "Error/Message") == 0)
         keep(e->message, sizeof e->message, text);
-    else if (is(r, "Error/Region"))
+    else if (strcmp(path, "Error/Region") == 0)
         keep(e->region, sizeof e->region, text);
+    return 0;
 }
 
 bool s3_list_error(struct s3_error *out, const char *text, size_t n)
 {
-    struct reader r = {.end = on_error, .user = out};
     *out = (struct s3_error){0};
-    if (n == 0 || read_all(&r, text, n) < 0 || !out->code[0]) {
-        *out = (struct s3_error){0};
-        return false;
-    }
-    return true;
+    if (n > 0 && xml_read(text, n, on_error, out) == 0 && out->code[0])
+        return true;
+    *out = (struct s3_error){0};
+    return false;
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* s3_list.h - the XML that S3 answers with: pages of a listing, and errors; the only
- * file that knows expat.
- *
- * No entity but XML's own five is ever expanded, and what is kept of a document is
- * bounded by its size. */
+/* s3_list.h - what S3 answers with: pages of a listing, and errors. */
 #ifndef S3_LIST_H
 #define S3_LIST_H
 
