@@ -15,7 +15,7 @@ import numpy as np
 
 
 def write(path, tensors, rng):
-    """tensors: name -> shape; norms are ones, all else is normal, sigma 0.02."""
+    """tensors: name -> shape; norms are ones, all else is uniform, sigma 0.02."""
     header, at, parts = {}, 0, []
     for name, shape in tensors.items():
         size = 2 * int(np.prod(shape))
@@ -32,7 +32,7 @@ def write(path, tensors, rng):
                 if "norm" in name:
                     v = np.ones(n, np.float32)
                 else:
-                    v = rng.standard_normal(n, np.float32) * np.float32(0.02)
+                    v = (rng.random(n, np.float32) - np.float32(0.5)) * np.float32(0.07)
                 f.write((v.view(np.uint32) >> 16).astype("<u2").tobytes())
                 left -= n
 
