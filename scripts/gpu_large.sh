@@ -29,23 +29,30 @@ train() {
         --mask-id $((words - 1)) --steps 5 --save-every 3 --keep 1 -s 1 "$@"
 }
 last=step-00000005 wrong=0
-(train once)
-(train twice -q)
-train killed -q &
-child=$!
-until [ -d "$dir/killed/step-00000003" ]; do sleep 0.02; done
-kill -9 $child
-wait $child 2>/dev/null || true
-[ ! -d "$dir/killed/$last" ] || echo "gpu_large.sh: killed too late" >&2
-(train killed -q)
-for run in twice killed; do
+# same RUN: its checkpoint is that of the first run
+same() {
     for file in model.safetensors state.safetensors; do
-        if cmp "$dir/once/$last/$file" "$dir/$run/$last/$file"; then
-            echo "$run: $file equal, $(wc -c <"$dir/once/$last/$file") bytes"
+        if cmp "$dir/once/$last/$file" "$dir/$1/$last/$file"; then
+            echo "$1: $file equal, $(wc -c <"$dir/once/$last/$file") bytes"
         else
             wrong=1
         fi
     done
-    rm -rf "${dir:?}/$run"
+    rm -rf "${dir:?}/$1"
+}
+
+(train once)
+(train twice -q)
+same twice
+train killed -q &
+child=$!
+until [ -d "$dir/killed/step-00000003" ]; do
+    kill -0 $child
+    sleep 0.02
 done
+kill -9 $child
+wait $child 2>/dev/null || true
+[ ! -d "$dir/killed/$last" ] || echo "gpu_large.sh: killed too late" >&2
+(train killed -q)
+same killed
 exit $wrong

@@ -174,9 +174,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     const int4 item = x.sorted[blockIdx.y]; // first key, tiles from, to, kind
     const struct attn_keys &keys = x.keys[item.w];
     const int key0 = item.x + 32 * pair, count = item.z - item.y;
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0)
         ring_init(bars, C::COPIERS, C::WARPS);
-    }
     __syncthreads();
     if (role == 1 && count > 0)
         dkv_copy<C>(x, g, item.w, item.y, 0);
@@ -228,7 +227,10 @@ __global__ void __launch_bounds__(C::THREADS, 1)
         ring_release(bars, n);
     }
 
-    __syncthreads();
+    /* The ring is free once every warp has released the last two uses; racecheck loses
+     * a __syncthreads here, behind the named barriers. */
+    ring_wait_free(bars, count);
+    ring_wait_free(bars, count + 1);
     const float z = role ? x.scale : 1.0f, factor[2][2] = {{z, z}, {z, z}};
     const uint32_t mine = base + warp * (64 * D);
     char *out = (char *)(role ? keys.dk : keys.dv) + g * 2 * D;
