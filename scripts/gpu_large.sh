@@ -4,7 +4,8 @@
 #   scripts/gpu_large.sh BIN DIR      BIN: folder of the programs of a CUDA build, DIR:
 #                                     where 80 GB are free, best in memory
 #
-# SIZE holds options of random_target.py, DEVICE another device: to try the script.
+# Where draft-pack cannot run, DIR/packed is brought along: the tokens are the same
+# everywhere (random_target.py --tokens-only).  SIZE holds options of random_target.py, DEVICE another device: to try the script.
 #
 # A target of random weights with the widths of Qwen3.6-27B, six rows of random tokens,
 # hidden states of four layers, and five steps of 512 anchors over 8192 tokens: a run, a
@@ -15,9 +16,11 @@ cd "$(dirname "$0")/.."
 bin=${1:?usage: gpu_large.sh BIN DIR} dir=${2:?usage: gpu_large.sh BIN DIR}
 DEVICE=${DEVICE:-cuda}
 # shellcheck disable=SC2086  # SIZE are words
-[ -f "$dir/target/tokens.jsonl" ] || scripts/random_target.py "$dir/target" ${SIZE:-}
+[ -f "$dir/target/model.safetensors.index.json" ] ||
+    scripts/random_target.py "$dir/target" ${SIZE:-}
 words=$(sed 's/.*"vocab_size": \([0-9]*\).*/\1/' "$dir/target/config.json")
-"$bin/draft-pack" -q "$dir/target/tokens.jsonl" -m "$dir/target" -o "$dir/packed"
+[ -f "$dir/packed/packed-end.safetensors" ] ||
+    "$bin/draft-pack" -q "$dir/target/tokens.jsonl" -m "$dir/target" -o "$dir/packed"
 "$bin/draft-extract" -q -d "$DEVICE" "$dir/packed" -m "$dir/target" --taps 1,2,3,4 \
     -o "$dir/hidden"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """random_target.py - a Qwen3 checkpoint of random weights, and tokens for it, to try sizes.
 
-    scripts/random_target.py DIR [--hidden 5120 --layers 6 ... --rows 6]
+    scripts/random_target.py DIR [--hidden 5120 --layers 6 ... --rows 6] [--tokens-only]
 
 Writes DIR/config.json and DIR/model-*.safetensors (bf16, one file a layer) and
 DIR/tokens.jsonl, documents of 8192 random tokens.  The defaults have the widths and the
@@ -47,25 +47,7 @@ def layer(p, a):
             f"{p}.mlp.down_proj.weight": (a.hidden, a.inter)}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dir")
-    for name, value in (("hidden", 5120), ("layers", 6), ("heads", 32), ("kv-heads", 8), ("head-dim", 128),
-                        ("inter", 17408), ("vocab", 248320), ("rows", 6), ("length", 8192), ("seed", 1)):
-        parser.add_argument("--" + name, type=int, default=value)
-    a = parser.parse_args()
-    rng = np.random.default_rng(a.seed)
-    os.makedirs(a.dir, exist_ok=True)
-    files = {"embed": {"model.embed_tokens.weight": (a.vocab, a.hidden)},
-             "head": {"lm_head.weight": (a.vocab, a.hidden), "model.norm.weight": (a.hidden,)}}
-    for i in range(a.layers):
-        files[f"layer-{i}"] = layer(f"model.layers.{i}", a)
-    index = {}
-    for name, tensors in files.items():
-        write(f"{a.dir}/model-{name}.safetensors", tensors, rng)
-        index.update(dict.fromkeys(tensors, f"model-{name}.safetensors"))
-    with open(f"{a.dir}/model.safetensors.index.json", "w") as f:
-        json.dump({"metadata": {}, "weight_map": index}, f)
+def describe(a, rng):
     with open(f"{a.dir}/config.json", "w") as f:
         json.dump({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": a.hidden,
                    "intermediate_size": a.inter, "num_hidden_layers": a.layers, "num_attention_heads": a.heads,
@@ -76,6 +58,31 @@ def main():
     with open(f"{a.dir}/tokens.jsonl", "w") as f:
         for _ in range(a.rows):
             f.write(json.dumps({"input_ids": rng.integers(0, a.vocab - 8, a.length).tolist()}) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dir")
+    for name, value in (("hidden", 5120), ("layers", 6), ("heads", 32), ("kv-heads", 8), ("head-dim", 128),
+                        ("inter", 17408), ("vocab", 248320), ("rows", 6), ("length", 8192), ("seed", 1)):
+        parser.add_argument("--" + name, type=int, default=value)
+    parser.add_argument("--tokens-only", action="store_true", help="config.json and tokens.jsonl, no weights")
+    a = parser.parse_args()
+    rng = np.random.default_rng(a.seed)
+    os.makedirs(a.dir, exist_ok=True)
+    describe(a, np.random.default_rng(a.seed + 1))
+    if a.tokens_only:
+        return
+    files = {"embed": {"model.embed_tokens.weight": (a.vocab, a.hidden)},
+             "head": {"lm_head.weight": (a.vocab, a.hidden), "model.norm.weight": (a.hidden,)}}
+    for i in range(a.layers):
+        files[f"layer-{i}"] = layer(f"model.layers.{i}", a)
+    index = {}
+    for name, tensors in files.items():
+        write(f"{a.dir}/model-{name}.safetensors", tensors, rng)
+        index.update(dict.fromkeys(tensors, f"model-{name}.safetensors"))
+    with open(f"{a.dir}/model.safetensors.index.json", "w") as f:
+        json.dump({"metadata": {}, "weight_map": index}, f)
 
 
 main()
