@@ -130,6 +130,9 @@ bench: all $(BENCH:%=$B/bench/%)
 test-servers: all
 	@scripts/deps.sh test servers
 	@THOROUGH=1 scripts/test.sh $B tool_s3
+# Random faults and kills, RUNS of them; `make test` tries ten.
+test-chaos: all
+	@scripts/chaos.sh $B $(or $(RUNS),300)
 # draft-fetch beside other S3 clients, on the fast server of bench/fastd.c.
 bench-fetch: all $B/bench/fastd
 	@scripts/deps.sh rivals
@@ -175,4 +178,4 @@ help:
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all pipeline demo-controls gpu-demo test-faults deps test tests test-mutants test-servers bench bench-fetch fuzz fuzz-targets lint format install help
+.PHONY: all pipeline demo-controls gpu-demo test-faults deps test tests test-mutants test-servers test-chaos bench bench-fetch fuzz fuzz-targets lint format install help

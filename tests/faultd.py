@@ -15,7 +15,8 @@ list, put, create, part, complete, abort, delete; default get), match= (a glob o
 key), skip= (so many are left alone first), times= (default 1; all).  The kinds and their
 own values stand beside the functions below.  --chaos RATE --seed N hits that share of
 requests with faults that a client must survive.  PUT /-/faults replaces the list (one
-SPEC a line), GET /-/log returns the log, PUT /-/clock sets the clock's offset.
+SPEC a line), PUT /-/chaos the rate, GET /-/log returns the log, PUT /-/clock sets the
+clock's offset.
 """
 import argparse
 import fnmatch
@@ -435,6 +436,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             return Response(200, "\n".join(map(json.dumps, self.log)).encode() + b"\n")
         if rq.key == "faults":
             self.faults = [Fault(f) for f in rq.body.decode().splitlines() if f.strip()]
+            return Response(204)
+        if rq.key == "chaos":
+            self.opt.chaos = float(rq.body)
             return Response(204)
         if rq.key == "clock":
             self.clock = float(rq.body)

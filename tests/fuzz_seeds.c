@@ -4,7 +4,8 @@
  * DIR/fuzz_safetensors gets a file with every type, DIR/fuzz_shard a shard, streams of
  * one and two runs, and names; each of the latter behind a byte that says whether
  * checksums are repaired (see fuzz_shard.c).  DIR/fuzz_jsonl gets records, plain and
- * compressed, DIR/fuzz_readers and DIR/fuzz_arrow the files of tests/golden. */
+ * compressed, DIR/fuzz_readers and DIR/fuzz_arrow the files of tests/golden,
+ * DIR/fuzz_fetch what servers say. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -196,6 +197,40 @@ static int write_arrow(const char *dir)
     return rc;
 }
 
+/* A listing, an error, a head and URLs, each behind the byte that chooses its reader.
+ */
+static int write_replies(const char *dir)
+{
+    static const char *const text[] = {
+        "0<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/"
+        "2006-03-01/\"><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
+        "<NextContinuationToken>1/+=&amp;</NextContinuationToken><Contents><Key>a/b%2Bc"
+        "</Key><LastModified>2009-10-12T17:50:30.000Z</"
+        "LastModified><ETag>&quot;1-2&quot;"
+        "</ETag><Size>7</Size></Contents><Contents><Key>a</Key><Size>0</Size></"
+        "Contents>"
+        "</ListBucketResult>",
+        "0<Error><Code>SlowDown</Code><Message>x</Message><Region>r</Region></Error>",
+        "1HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-9/100\r\n"
+        "Content-Length: 10\r\nETag: \"a\"\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+        "Retry-After: 3\r\nx-amz-checksum-crc64nvme: AAAAAAAAAAA=\r\n"
+        "x-amz-checksum-type: FULL_OBJECT\r\nx-amz-mp-parts-count: 2\r\n",
+        "2https://host:1/a%20b/?c=d&e#f",
+        "2/moved?here",
+        NULL};
+    char *folder = file_path(dir, "fuzz_fetch");
+    int rc = folder ? file_make_dirs(folder) : E_MEMORY;
+    for (int i = 0; rc == 0 && text[i]; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        char *path = file_path(folder, name);
+        rc = path ? file_write(path, text[i], strlen(text[i])) : E_MEMORY;
+        mem_free(path);
+    }
+    mem_free(folder);
+    return rc;
+}
+
 static int write_seeds(const char *dir)
 {
     char *st = file_path(dir, "fuzz_safetensors"), *sh = file_path(dir, "fuzz_shard");
@@ -204,7 +239,7 @@ static int write_seeds(const char *dir)
     int rc = st && sh && records && files ? write_records(records) : E_MEMORY;
     TRY_GOTO(rc, rc, out);
     TRY_GOTO(rc, write_files(files), out);
-    TRY_GOTO(rc, rc, out);
+    TRY_GOTO(rc, write_replies(dir), out);
     TRY_GOTO(rc, write_arrow(dir), out);
     TRY_GOTO(rc, file_make_dirs(st), out);
     TRY_GOTO(rc, file_make_dirs(sh), out);

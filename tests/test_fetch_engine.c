@@ -178,6 +178,40 @@ START_TEST(the_queue_skips_what_is_there_or_has_failed)
 }
 END_TEST
 
+/* A task that ends while its lane holds it: its link is another list's from then on,
+ * and what stands behind it in the lane must still go out. */
+START_TEST(the_queue_lets_go_of_what_has_ended)
+{
+    struct objects list = {0};
+    bool wanted[MANY + ONE];
+    struct queue q;
+    struct work w;
+    struct task *open[2];
+    fill(&list, wanted);
+    kit_ok(queue_start(&q, &list, wanted, 10 << 10));
+    for (int n = 0; n < 2;) {
+        take(&q, &w);
+        if (w.index < 0)
+            open[n++] = w.task;
+    }
+    queue_open(&q, open[0]);
+    queue_open(&q, open[1]);
+    open[0]->code = E_IO;
+    queue_shut(&q, open[0]);
+    open[0]->link = NULL;
+    queue_forget(&q, open[0]);
+    int pieces = 0;
+    while (queue_take(&q, 0, &w) == 1)
+        pieces += w.task == open[1];
+    ck_assert_int_eq(pieces, open[1]->pieces);
+    queue_shut(&q, open[1]);
+    while (q.tasks)
+        queue_forget(&q, q.tasks);
+    queue_drop(&q);
+    object_drop(&list);
+}
+END_TEST
+
 START_TEST(the_queue_gives_retries_when_they_are_due)
 {
     struct objects list = {0};
@@ -544,7 +578,8 @@ END_TEST
 KIT_MAIN("fetch_engine", pieces_cover_an_object, a_reply_must_be_the_piece,
          the_queue_hands_out_each_piece_once_and_mixes,
          the_queue_skips_what_is_there_or_has_failed,
-         the_queue_gives_retries_when_they_are_due, verdicts,
-         pauses_are_spread_and_bounded, the_pace_grows_while_that_pays, a_rate_is_kept,
-         buffers_stay_within_the_budget, pieces_are_taken_over, damaged_pieces_are_not,
-         what_nobody_wants_is_swept, the_strongest_sum_is_wanted, urls)
+         the_queue_lets_go_of_what_has_ended, the_queue_gives_retries_when_they_are_due,
+         verdicts, pauses_are_spread_and_bounded, the_pace_grows_while_that_pays,
+         a_rate_is_kept, buffers_stay_within_the_budget, pieces_are_taken_over,
+         damaged_pieces_are_not, what_nobody_wants_is_swept,
+         the_strongest_sum_is_wanted, urls)

@@ -113,6 +113,20 @@ void queue_open(struct queue *q, struct task *t)
     append(&q->many, t);
 }
 
+void queue_shut(struct queue *q, struct task *t)
+{
+    struct lane *l = &q->many;
+    for (struct task **at = &l->first, *before = NULL; *at; at = &before->link) {
+        if (*at == t) {
+            *at = t->link;
+            if (l->last == t)
+                l->last = before;
+            return;
+        }
+        before = *at;
+    }
+}
+
 static struct task *begin(struct queue *q, struct lane *l)
 {
     struct task *t = mem_zero(1, sizeof *t);

@@ -73,6 +73,9 @@ double queue_due(const struct queue *q);
 int queue_again(struct queue *q, const struct work *w);
 void queue_open(struct queue *q, struct task *t);
 
+/* queue_shut: no more pieces of a task go out; its link is its user's from now on. */
+void queue_shut(struct queue *q, struct task *t);
+
 /* queue_forget takes a task from the queue's list of tasks and frees it, but not what
  * its user keeps with it. */
 void queue_forget(struct queue *q, struct task *t);

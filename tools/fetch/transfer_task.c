@@ -53,6 +53,7 @@ void task_hand_over(struct transfer *t, struct task *task)
 
 void task_end(struct transfer *t, struct task *task)
 {
+    queue_shut(&t->queue, task); // its lane may still hold it
     tasks_append(&t->ended, task);
     t->left--;
     if (t->left == 0 || t->ended.n == NEWS || task->pieces > 1)

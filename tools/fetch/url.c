@@ -86,10 +86,12 @@ int url_join(struct buf *out, const char *base, const char *location)
 {
     struct url from, to;
     TRY(url_split(&from, base));
-    if (location[0] == '/' && location[1] != '/') {
+    bool local = location[0] == '/' && location[1] != '/';
+    if (local) {
         buf_add(out, base, (size_t)(from.host + from.host_n - base));
         buf_adds(out, location);
-        return buf_check(out);
+        TRY(buf_check(out));
+        location = buf_text(out);
     }
     if (url_split(&to, location) < 0)
         return err_set(E_FORMAT, "redirected to %s, which is not a URL", location);
@@ -98,7 +100,8 @@ int url_join(struct buf *out, const char *base, const char *location)
         return err_set(E_FORMAT, "redirected to %s: neither http nor https", location);
     if (!secure && is_scheme(&from, "https"))
         return err_set(E_FORMAT, "redirected from https to http (%s)", location);
-    buf_adds(out, location);
+    if (!local)
+        buf_adds(out, location);
     return buf_check(out);
 }
 
