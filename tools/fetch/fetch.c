@@ -575,14 +575,16 @@ static int fetch(struct tool *t)
         return err_set(E_USAGE, "no destination given (-o)");
     if (cfg.part)
         TRY(num_parse_part(cfg.part, &r.part, &r.parts));
-    r.rules =
-        (struct scheme_rules){.http = {(int)cfg.connections, 10, cfg.stall, cfg.ca},
-                              .retries = (int)cfg.retries,
-                              .endpoint = cfg.endpoint,
-                              .region = cfg.region,
-                              .requester_pays = cfg.requester_pays,
-                              .no_checksum = cfg.no_checksum,
-                              .log = r.log};
+    r.rules = (struct scheme_rules){.http = {.connections = (int)cfg.connections,
+                                             .connect = 10,
+                                             .stall = cfg.stall,
+                                             .ca = cfg.ca},
+                                    .retries = (int)cfg.retries,
+                                    .endpoint = cfg.endpoint,
+                                    .region = cfg.region,
+                                    .requester_pays = cfg.requester_pays,
+                                    .no_checksum = cfg.no_checksum,
+                                    .log = r.log};
     int rc = open_creds(&r.rules, t->input);
     if (rc == 0)
         rc = list_sources(&r, t->input, t->inputs);
