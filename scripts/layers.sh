@@ -32,7 +32,8 @@ home() {
     lz4frame.h) echo 'tools/pack/frame' ;;
     xxhash.h) echo 'lib/hash' ;;
     jansson.h) echo 'lib/json|tests/test_json' ;;
-    curl/* | expat.h) echo 'tools/fetch/|tests/' ;;
+    curl/*) echo 'tools/fetch/http' ;;
+    expat.h) echo 'tools/fetch/xml' ;;
     openssl/*) echo 'tools/fetch/|tests/|bench/fastd' ;;
     archive.h | archive_entry.h) echo 'tools/pack/unpack|tests/' ;;
     check.h) echo 'tests/' ;;
