@@ -167,7 +167,10 @@ same() {
     faults "wait times=all match=*/large.bin secs=0.1"
     "$fetch" -q s3://b -o dst $s3 --part-size 100000 --connections 2 &
     pid=$!
-    sleep 0.8
+    for _ in $(seq 200); do # until the journal has three parts
+        [ "$(cat dst/.draft-fetch/tmp/*.have.part 2>/dev/null | wc -l)" -lt 4 ] || break
+        sleep 0.05
+    done
     kill -9 $pid
     wait $pid || true
     [ "$(find dst/.draft-fetch -name '*.part' | wc -l)" = 2 ]
@@ -183,7 +186,7 @@ same() {
     start=$(date +%s%N)
     run -0 "$fetch" s3://b/a -o dst $s3 --rate 1500000
     took=$((($(date +%s%N) - start) / 1000000))
-    [ $took -ge 1400 ] && [ $took -lt 6000 ]
+    [ $took -ge 1400 ] && [ $took -lt 20000 ] # two seconds, on a machine that is idle
     same src/a dst
 }
 
