@@ -37,6 +37,10 @@ class Server(faultd.Server):
         self.issued = {"BASE": ("base-secret", None, time.time() + 1e9)}
         self.sessions = set()
 
+    def note(self, what=None, **more):
+        with self.lock:
+            print(json.dumps({**(what or {}), **more}), file=self.log_file, flush=True)
+
     def answer(self, rq):
         rq.path = rq.path or "/"
         try:

@@ -440,6 +440,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         if rq.key == "chaos":
             self.opt.chaos = float(rq.body)
             return Response(204)
+        if rq.key == "uploads":
+            return Response(200, str(len(self.store.uploads)).encode())
         if rq.key == "clock":
             self.clock = float(rq.body)
             return Response(204)
@@ -449,6 +451,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return Response(200, b"", {"x-amz-bucket-region": self.opt.region or "us-east-1"})
 
     def do_list(self, rq):
+        if "uploads" in rq.query:
+            return self.list_uploads(rq)
         body = s3.list_xml(self.store, rq.bucket, rq.query, self.opt.page,
                            not self.opt.plain_keys)
         return Response(200, body, {"Content-Type": "application/xml"})
@@ -525,6 +529,16 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         if not up or up["key"] != rq.key:
             raise s3.Refused(404, "NoSuchUpload", "no such upload")
         return up
+
+    def list_uploads(self, rq):
+        with self.store.lock:
+            rows = "".join(
+                f"<Upload><Key>{s3.escape(up['key'])}</Key><UploadId>{name}</UploadId></Upload>"
+                for name, up in self.store.uploads.items()
+                if up["key"].startswith(rq.query.get("prefix", "")))
+        return Response(200, ("<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>"
+                              f"{rows}</ListMultipartUploadsResult>").encode(),
+                        {"Content-Type": "application/xml"})
 
     def do_part(self, rq):
         o = s3.Object(rq.body)

@@ -39,6 +39,10 @@ class Hub(faultd.Server):
             self.repos = json.load(f)
         self.store_server = None
 
+    def note(self, what=None, **more):
+        with self.lock:
+            print(json.dumps({**(what or {}), **more}), file=self.log_file, flush=True)
+
     def url(self):
         return f"http://127.0.0.1:{self.server_address[1]}"
 

@@ -22,6 +22,7 @@
 #include "par.h"
 #include "partial.h"
 #include "place.h"
+#include "put.h"
 #include "scheme.h"
 #include "tool.h"
 #include "transfer.h"
@@ -29,7 +30,7 @@
 
 static struct {
     const char *output, *urls, *include, *exclude, *part;
-    bool verify, dry_run, json;
+    bool verify, dry_run, json, put;
     const char *endpoint, *region, *profile, *credentials, *ca;
     bool no_sign, requester_pays, no_checksum;
     int64_t connections, piece, memory, rate, retries;
@@ -43,8 +44,11 @@ static struct {
 static const struct opt options[] = {
     OPT_HEAD("output"),
     OPT_TEXT('o', "output", &cfg.output, "DEST", "the folder to bring objects to", 0),
+    OPT_FLAG(0, "put", &cfg.put,
+             "the other way: upload files and folders to the last operand, s3://...",
+             0),
     OPT_FLAG(0, "dry-run", &cfg.dry_run,
-             "only print size and name of what would be fetched", 0),
+             "only print size and name of what would be moved", 0),
     OPT_FLAG(0, "json", &cfg.json,
              "print one JSON object for each object, and what became of it", 0),
     OPT_FLAG(0, "verify", &cfg.verify,
@@ -566,6 +570,42 @@ static int open_creds(struct scheme_rules *r, char **url)
     return 0;
 }
 
+static struct scheme_rules get_rules(struct log *log)
+{
+    return (struct scheme_rules){.http = {.connections = (int)cfg.connections,
+                                          .connect = 10,
+                                          .stall = cfg.stall,
+                                          .ca = cfg.ca},
+                                 .retries = (int)cfg.retries,
+                                 .endpoint = cfg.endpoint,
+                                 .region = cfg.region,
+                                 .requester_pays = cfg.requester_pays,
+                                 .no_checksum = cfg.no_checksum,
+                                 .log = log};
+}
+
+static int put(struct tool *t)
+{
+    struct scheme_rules scheme = get_rules(&t->log);
+    const struct put_rules rules = {.scheme = &scheme,
+                                    .include = cfg.include,
+                                    .exclude = cfg.exclude,
+                                    .part = cfg.piece,
+                                    .memory = cfg.memory,
+                                    .connections = (int)cfg.connections,
+                                    .dry_run = cfg.dry_run,
+                                    .log = &t->log};
+    if (t->inputs < 2)
+        return err_set(E_USAGE, "--put wants files or folders, and s3://bucket/prefix");
+    if (cfg.output || cfg.part || cfg.verify)
+        return err_set(E_USAGE, "--put does not go with -o, --part and --verify");
+    int rc = open_creds(&scheme, t->input + t->inputs - 1);
+    if (rc == 0)
+        rc = put_run(t->input, t->inputs - 1, t->input[t->inputs - 1], &rules);
+    creds_close(scheme.creds);
+    return rc;
+}
+
 static int fetch(struct tool *t)
 {
     struct run r = {.log = &t->log, .parts = 1, .manifest = {.journal = -1}};
@@ -575,16 +615,7 @@ static int fetch(struct tool *t)
         return err_set(E_USAGE, "no destination given (-o)");
     if (cfg.part)
         TRY(num_parse_part(cfg.part, &r.part, &r.parts));
-    r.rules = (struct scheme_rules){.http = {.connections = (int)cfg.connections,
-                                             .connect = 10,
-                                             .stall = cfg.stall,
-                                             .ca = cfg.ca},
-                                    .retries = (int)cfg.retries,
-                                    .endpoint = cfg.endpoint,
-                                    .region = cfg.region,
-                                    .requester_pays = cfg.requester_pays,
-                                    .no_checksum = cfg.no_checksum,
-                                    .log = r.log};
+    r.rules = get_rules(r.log);
     int rc = open_creds(&r.rules, t->input);
     if (rc == 0)
         rc = list_sources(&r, t->input, t->inputs);
@@ -604,10 +635,11 @@ int main(int argc, char **argv)
 {
     struct tool tool = {.about = {"draft-fetch",
                                   "bring objects to a folder, verified and whole",
-                                  "[options] source... -o DEST"},
+                                  "[options] source... -o DEST, or --put path... "
+                                  "s3://bucket/prefix"},
                         .options = options};
     int rc = tool_begin(&tool, argc, argv);
     if (rc == 0)
-        rc = fetch(&tool);
+        rc = cfg.put ? put(&tool) : fetch(&tool);
     return tool_end(&tool, rc);
 }

@@ -15,6 +15,7 @@
 #include "hash.h"
 #include "mem.h"
 #include "s3_list.h"
+#include "set.h"
 #include "sign.h"
 #include "url.h"
 
@@ -23,7 +24,8 @@ enum {
     EMPTY_PAGES = 1000,
     PAGE_TRIES = 3,
     MOVES = 10,
-    SKEW = 60
+    SKEW = 60,
+    SET_BYTES = 256 << 20
 };
 
 struct s3 {
@@ -145,14 +147,39 @@ static void add_address(struct buf *url, const struct source *s, const struct kn
 /* ---- requests ---- */
 
 /* What every request of a bucket carries; the last step of making one. */
-static int finish(struct source *s, struct http_call *c, const struct known *k)
+static int finish(struct source *s, struct http_call *c, const struct known *k,
+                  const char *payload)
 {
     const struct sign_rules rules = {
-        .region = k->region, .payload = SIGN_EMPTY, .time = time(NULL) + k->clock};
+        .region = k->region, .payload = payload, .time = time(NULL) + k->clock};
     if (s->rules->requester_pays)
         http_add(&c->lines, "x-amz-request-payer", "requester");
     TRY(buf_check(&c->url));
     return sign_call(c, s->rules->creds, &rules);
+}
+
+void s3_begin(struct source *s, struct http_call *c, const char *method,
+              const char *key, const char *query)
+{
+    const struct known known = get_known(s->state);
+    c->method = method;
+    add_address(&c->url, s, &known);
+    buf_addc(&c->url, '/');
+    url_escape(&c->url, key, "/");
+    if (*query)
+        buf_addf(&c->url, "?%s", query);
+}
+
+int s3_end(struct source *s, struct http_call *c, const char *payload)
+{
+    const struct known known = get_known(s->state);
+    return finish(s, c, &known, payload);
+}
+
+const char *s3_prefix(const struct source *s)
+{
+    const struct s3 *b = s->state;
+    return b->prefix;
 }
 
 int s3_ask(struct source *s, const struct piece *p, struct http_call *c)
@@ -172,7 +199,7 @@ int s3_ask(struct source *s, const struct piece *p, struct http_call *c)
     }
     if (o->etag)
         http_add(&c->lines, "If-Match", o->etag);
-    return finish(s, c, &known);
+    return finish(s, c, &known, SIGN_EMPTY);
 }
 
 /* The region of a bucket that answered from elsewhere; true when it is news. */
@@ -267,6 +294,7 @@ struct listing {
     int64_t n_seen, cap_seen;
     int empty; // pages in a row
     bool first;
+    struct buf sets; // the folders with a manifest (set.h), each with its NUL
 };
 
 static int ask_page(struct source *s, void *user, struct http_call *c)
@@ -287,7 +315,7 @@ static int ask_page(struct source *s, void *user, struct http_call *c)
         buf_adds(&c->url, "&max-keys=1");
     buf_adds(&c->url, "&prefix=");
     url_escape(&c->url, l->prefix, "");
-    return finish(s, c, &known);
+    return finish(s, c, &known, SIGN_EMPTY);
 }
 
 /* A listing that comes back to where it was would never end. */
@@ -318,6 +346,12 @@ static int take_item(void *user, const struct s3_item *item)
                        l->source->url, item->key);
     if (l->exact && strcmp(item->key, l->prefix) != 0)
         return 0;
+    size_t folder = set_folder(item->key);
+    if (!l->exact && folder < n) {
+        buf_add(&l->sets, item->key, folder);
+        buf_addc(&l->sets, 0);
+        return 0;
+    }
     bool marker = item->size == 0 && n > 0 && item->key[n - 1] == '/';
     if (marker)
         return 0;
@@ -392,7 +426,47 @@ static int list_exact(struct source *s, struct objects *out, struct http *http)
     return list_pages(&l, http);
 }
 
-static int list_folder(struct source *s, struct objects *out, struct http *http)
+static int ask_set(struct source *s, void *user, struct http_call *c)
+{
+    s3_begin(s, c, "GET", user, "");
+    c->limit = SET_BYTES;
+    return s3_end(s, c, SIGN_EMPTY);
+}
+
+/* The objects of a folder against its manifest: an upload has ended, and is all there.
+ */
+static int check_set(const struct listing *l, int64_t first, struct http *http,
+                     const char *folder)
+{
+    struct http_call c = {0};
+    struct set set = {0};
+    struct buf key = {0};
+    buf_addf(&key, "%s" SET_NAME, folder);
+    int rc = buf_check(&key);
+    if (rc == 0)
+        rc = scheme_run(l->source, http, &c, ask_set, key.p);
+    if (rc == 0)
+        rc = set_parse(&set, buf_text(&c.text), c.text.len);
+    if (rc == E_FORMAT)
+        err_wrap(rc, "%s", buf_text(&key));
+    if (rc == 0)
+        rc = set_check(&set, l->out, first, folder);
+    set_drop(&set);
+    http_call_drop(&c);
+    buf_drop(&key);
+    return rc;
+}
+
+static int check_sets(const struct listing *l, int64_t first, struct http *http)
+{
+    const char *folder = buf_text(&l->sets), *end = folder + l->sets.len;
+    for (; folder < end; folder += strlen(folder) + 1)
+        TRY(check_set(l, first, http, folder));
+    return 0;
+}
+
+static int list_folder(struct source *s, struct objects *out, struct http *http,
+                       bool check)
 {
     const struct s3 *b = s->state;
     struct buf prefix = {0};
@@ -402,8 +476,21 @@ static int list_folder(struct source *s, struct objects *out, struct http *http)
     TRY(buf_check(&prefix));
     struct listing l = {
         .source = s, .out = out, .prefix = buf_text(&prefix), .cut = prefix.len};
+    int64_t first = out->n;
     int rc = list_pages(&l, http);
+    if (rc == 0 && (rc = buf_check(&l.sets)) == 0 && check)
+        rc = check_sets(&l, first, http);
+    buf_drop(&l.sets);
     buf_drop(&prefix);
+    return rc;
+}
+
+int s3_list_raw(struct source *s, struct objects *out)
+{
+    struct http *http;
+    TRY(http_open(&http, &s->rules->http));
+    int rc = list_folder(s, out, http, false);
+    http_close(http);
     return rc;
 }
 
@@ -418,7 +505,7 @@ int s3_list(struct source *s, struct objects *out)
     if (n > 0 && b->prefix[n - 1] != '/')
         rc = list_exact(s, out, http);
     if (rc == 0)
-        rc = list_folder(s, out, http);
+        rc = list_folder(s, out, http, true);
     http_close(http);
     if (rc == 0 && out->n == before)
         rc = err_set(E_MISSING, "%s: there are no objects", s->url);

@@ -18,4 +18,17 @@ int s3_ask(struct source *s, const struct piece *p, struct http_call *c);
 int s3_judge(struct source *s, const struct piece *p, const struct http_call *c,
              enum verdict *verdict);
 
+/* What uploads share with this: s3_begin makes a call for a key of the bucket ("": the
+ * bucket itself) with an encoded query ("": none); lines may then be added; s3_end
+ * signs it, with the SHA-256 of its body in hex.  s3_prefix is the prefix as it was
+ * given. */
+void s3_begin(struct source *s, struct http_call *c, const char *method,
+              const char *key, const char *query);
+int s3_end(struct source *s, struct http_call *c, const char *payload);
+const char *s3_prefix(const struct source *s);
+
+/* s3_list_raw lists what is below the prefix, half a set as well as a whole one; there
+ * may be nothing. */
+int s3_list_raw(struct source *s, struct objects *out);
+
 #endif

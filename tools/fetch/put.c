@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/* put.c - small files many at a time, then large ones in parts, one after another. */
+#include "put.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "err.h"
+#include "mem.h"
+#include "num.h"
+#include "object.h"
+#include "par.h"
+#include "s3.h"
+#include "set.h"
+#include "tool.h"
+#include "upload.h"
+
+enum { THREADS_MAX = 32, PART_MIN = 5 << 20, MANIFEST_MAX = 256 << 20 };
+enum fate { UNKNOWN, WANTED, THERE, SENT, FAILED };
+
+struct item {
+    struct upload_item up;
+    char *key;            // in the bucket; owned
+    char etag[HEAD_TEXT]; // as the listing has it
+    enum fate fate;
+};
+
+struct put {
+    const struct put_rules *rules;
+    struct source to, *from;
+    int froms;
+    char *prefix, *manifest; // "", or with a slash at its end; the manifest's key
+    struct objects list;
+    struct item *item;     // of the list
+    struct objects remote; // what lies under the prefix
+    struct set_index found;
+    struct set before; // what the manifest said
+    bool had_manifest;
+    struct upload u;
+    int64_t *chosen, n_chosen; // of the items, those a parallel loop is over
+    int (*work)(struct put *p, int64_t i, int worker);
+
+    pthread_mutex_t lock; // over what follows
+    int64_t done, total, unkept;
+    int64_t count[FAILED + 1], bytes;
+    int code;
+    char why[ERR_TEXT_MAX];
+};
+
+/* ---- what there is to send ---- */
+
+static int list_paths(struct put *p, char **path, int n)
+{
+    p->from = mem_zero((size_t)n, sizeof *p->from);
+    if (!p->from)
+        return E_MEMORY;
+    for (int i = 0; i < n; i++) {
+        struct source *s = &p->from[p->froms++];
+        TRY(scheme_open(s, path[i], p->rules->scheme));
+        if (!s->scheme->get)
+            return err_set(E_USAGE, "%s: only files and folders are uploaded", path[i]);
+        TRY(s->scheme->list(s, &p->list));
+    }
+    TRY(object_choose(&p->list, p->rules->include, p->rules->exclude));
+    return object_arrange(&p->list);
+}
+
+static int make_items(struct put *p)
+{
+    p->item = mem_zero((size_t)p->list.n, sizeof *p->item);
+    p->chosen = mem_zero((size_t)p->list.n, sizeof *p->chosen);
+    if (!p->item || !p->chosen)
+        return E_MEMORY;
+    for (int64_t i = 0; i < p->list.n; i++) {
+        const struct object *o = &p->list.at[i];
+        struct buf key = {0};
+        buf_addf(&key, "%s%s", p->prefix, o->key);
+        struct item *it = &p->item[i];
+        it->key = mem_text(buf_text(&key));
+        buf_drop(&key);
+        if (!it->key)
+            return E_MEMORY;
+        it->up = (struct upload_item){.path = o->from, .key = it->key, .size = o->size};
+    }
+    return 0;
+}
+
+/* ---- one item ---- */
+
+static bool may_mend(int code)
+{
+    return code == E_AGAIN || code == E_REMOTE;
+}
+
+static void settle(struct put *p, struct item *it, enum fate fate)
+{
+    pthread_mutex_lock(&p->lock);
+    it->fate = fate;
+    p->count[fate]++;
+    p->bytes += fate == SENT || fate == WANTED ? it->up.size : 0;
+    p->unkept += fate == SENT && !it->up.kept;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Reports a failure, which the others need not share. */
+static int note_failure(struct put *p, struct item *it, int code)
+{
+    if (tool_stop && code == E_AGAIN)
+        return code;
+    pthread_mutex_lock(&p->lock);
+    log_warn(p->rules->log, "%s", err_text());
+    if (p->code == 0 || (may_mend(p->code) && !may_mend(code))) {
+        p->code = code;
+        snprintf(p->why, sizeof p->why, "%s", err_text());
+    }
+    pthread_mutex_unlock(&p->lock);
+    settle(p, it, FAILED);
+    return 0;
+}
+
+static void on_sent(void *user, int64_t bytes)
+{
+    struct put *p = user;
+    pthread_mutex_lock(&p->lock);
+    p->done += bytes;
+    log_progress(p->rules->log, p->done, p->total, "bytes", NULL);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* An object is there when the server keeps the CRC of this file; or, if it keeps none,
+ * when it is the one of the manifest, and that has the CRC. */
+static int is_there(struct put *p, int64_t i, int worker)
+{
+    struct item *it = &p->item[i];
+    char sum[SET_SUM], said[SET_SUM];
+    const struct object *o = set_lookup(&p->found, it->key);
+    if (!o || o->size != it->up.size)
+        return 0;
+    int there = upload_look(&p->u, &it->up, worker);
+    if (there <= 0)
+        return there;
+    const struct set_entry *e = set_find(&p->before, p->list.at[i].key);
+    memcpy(said, it->up.sum, sizeof said);
+    if (!said[0] && e && o->etag && strcmp(e->etag, o->etag) == 0)
+        memcpy(said, e->sum, sizeof said);
+    if (!said[0])
+        return 0;
+    TRY(upload_sum(&p->u, sum, &it->up, worker));
+    memcpy(it->up.sum, sum, sizeof sum);
+    return strcmp(sum, said) == 0;
+}
+
+static int look(struct put *p, int64_t i, int worker)
+{
+    const struct object *o = &p->list.at[i];
+    int rc = o->code < 0 ? err_copy(o->code, o->why) : is_there(p, i, worker);
+    TRY(rc);
+    settle(p, &p->item[i], rc > 0 ? THERE : WANTED);
+    return 0;
+}
+
+static int send_small(struct put *p, int64_t i, int worker)
+{
+    TRY(upload_small(&p->u, &p->item[i].up, worker));
+    settle(p, &p->item[i], SENT);
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+static int work_some(void *ctx, int64_t first, int64_t last, int worker)
+{
+    struct put *p = ctx;
+    for (int64_t i = first; i < last; i++) {
+        if (tool_stop)
+            return err_set(E_AGAIN, "stopped by a signal");
+        int rc = p->work(p, p->chosen[i], worker);
+        if (rc < 0)
+            TRY(note_failure(p, &p->item[p->chosen[i]], rc));
+    }
+    return 0;
+}
+
+static bool is_large(const struct put *p, int64_t i)
+{
+    return p->item[i].up.size > p->u.part;
+}
+
+static int look_at_all(struct put *p)
+{
+    p->n_chosen = p->list.n;
+    for (int64_t i = 0; i < p->list.n; i++)
+        p->chosen[i] = i;
+    p->work = look;
+    return par_for(p->u.par, p->n_chosen, 1, work_some, p);
+}
+
+static int send_all_small(struct put *p)
+{
+    p->n_chosen = 0;
+    for (int64_t i = 0; i < p->list.n; i++)
+        if (p->item[i].fate == WANTED && !is_large(p, i))
+            p->chosen[p->n_chosen++] = i;
+    p->work = send_small;
+    return par_for(p->u.par, p->n_chosen, 1, work_some, p);
+}
+
+static int send_large(struct put *p, struct item *it)
+{
+    if (upload_clear(&p->u, it->key) < 0) // not every server, or user, can do that
+        log_more(p->rules->log, "cannot look for interrupted uploads: %s", err_text());
+    int rc = upload_large(&p->u, &it->up);
+    if (rc < 0)
+        return note_failure(p, it, rc);
+    settle(p, it, SENT);
+    return 0;
+}
+
+static int send_all(struct put *p)
+{
+    p->total = p->bytes;
+    p->bytes = 0;
+    TRY(send_all_small(p));
+    for (int64_t i = 0; i < p->list.n; i++)
+        if (p->item[i].fate == WANTED && is_large(p, i))
+            TRY(send_large(p, &p->item[i]));
+    return tool_stop ? err_set(E_AGAIN, "stopped by a signal") : 0;
+}
+
+/* ---- what lies there ---- */
+
+static int list_remote(struct put *p)
+{
+    mem_free(p->found.at);
+    p->found = (struct set_index){0};
+    object_drop(&p->remote);
+    p->remote = (struct objects){0};
+    TRY(s3_list_raw(&p->to, &p->remote));
+    return set_index(&p->found, &p->remote, 0);
+}
+
+/* The ETags of the listing, which is what a reader will see; some servers say others
+ * when an object is sent. */
+static int take_etags(struct put *p)
+{
+    TRY(list_remote(p));
+    for (int64_t i = 0; i < p->list.n; i++) {
+        struct item *it = &p->item[i];
+        const struct object *o = set_lookup(&p->found, it->key);
+        if (!o || o->size != it->up.size)
+            return err_set(E_AGAIN, "%s: %s", it->key,
+                           o ? "has another size than was sent" : "is not listed");
+        snprintf(it->etag, sizeof it->etag, "%s", o->etag ? o->etag : "");
+    }
+    return 0;
+}
+
+/* ---- the manifest ---- */
+
+static int read_manifest(struct put *p)
+{
+    int rc = upload_get(&p->u, p->manifest, MANIFEST_MAX);
+    if (rc == E_MISSING)
+        return 0;
+    TRY(rc);
+    const struct buf *text = &p->u.worker[0].call.text;
+    p->had_manifest = true;
+    rc = set_parse(&p->before, buf_text(text), text->len);
+    return rc < 0 ? err_wrap(rc, "%s", p->manifest) : 0;
+}
+
+static bool is_ours(const struct put *p, const char *key)
+{
+    int64_t low = 0, high = p->list.n; // the list is sorted by key
+    while (low < high) {
+        int64_t mid = low + (high - low) / 2;
+        if (strcmp(p->list.at[mid].key, key) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < p->list.n && strcmp(p->list.at[low].key, key) == 0;
+}
+
+/* What of the set before stays, and, when it is complete, all of ours. */
+static int write_manifest(struct put *p, bool complete)
+{
+    struct set now = {.complete = complete};
+    struct buf text = {0};
+    int rc = 0;
+    for (int64_t i = 0; i < p->before.n && rc == 0; i++) {
+        const struct set_entry *e = &p->before.at[i];
+        if (!is_ours(p, e->key))
+            rc = set_add(&now, e->key, e->size, e->sum, e->etag);
+    }
+    for (int64_t i = 0; complete && i < p->list.n && rc == 0; i++) {
+        const struct item *it = &p->item[i];
+        rc = set_add(&now, p->list.at[i].key, it->up.size, it->up.sum, it->etag);
+    }
+    set_sort(&now);
+    set_write(&text, &now);
+    if (rc == 0)
+        rc = upload_text(&p->u, p->manifest, &text);
+    set_drop(&now);
+    buf_drop(&text);
+    return rc;
+}
+
+/* The manifest says already what it would say. */
+static bool is_recorded(const struct put *p)
+{
+    bool same = p->had_manifest && p->before.complete;
+    for (int64_t i = 0; i < p->list.n && same; i++) {
+        const struct item *it = &p->item[i];
+        const struct set_entry *e = set_find(&p->before, p->list.at[i].key);
+        const struct object *o = set_lookup(&p->found, it->key);
+        same = e && o && e->size == it->up.size && strcmp(e->sum, it->up.sum) == 0 &&
+               strcmp(e->etag, o->etag ? o->etag : "") == 0;
+    }
+    return same;
+}
+
+/* ---- the run ---- */
+
+static int report(struct put *p)
+{
+    char size[32];
+    num_bytes(size, sizeof size, (double)p->bytes);
+    bool dry = p->rules->dry_run;
+    struct log *log = p->rules->log;
+    if (p->unkept > 0)
+        log_note(log,
+                 "the server keeps no CRC64NVME of %lld objects: they were checked by "
+                 "SHA-256 on arrival only",
+                 (long long)p->unkept);
+    log_end(log, "%lld objects %s (%s), %lld there already, %lld failed",
+            (long long)(dry ? p->count[WANTED] : p->count[SENT]),
+            dry ? "to upload" : "uploaded", size, (long long)p->count[THERE],
+            (long long)p->count[FAILED]);
+    if (p->code < 0)
+        return err_set(p->code, "%lld of %lld objects failed; for example %s",
+                       (long long)p->count[FAILED], (long long)p->list.n, p->why);
+    return 0;
+}
+
+static int show_all(struct put *p)
+{
+    for (int64_t i = 0; i < p->list.n; i++)
+        if (p->item[i].fate == WANTED)
+            printf("%lld\t%s\n", (long long)p->item[i].up.size, p->list.at[i].key);
+    return report(p);
+}
+
+static int upload_all(struct put *p)
+{
+    TRY(read_manifest(p));
+    TRY(list_remote(p));
+    TRY(look_at_all(p));
+    if (p->rules->dry_run)
+        return show_all(p);
+    if (p->count[WANTED] == 0 && p->code == 0 && is_recorded(p)) {
+        log_note(p->rules->log, "nothing to do: all %lld objects are there",
+                 (long long)p->count[THERE]);
+        return 0;
+    }
+    if (p->count[WANTED] > 0) {
+        TRY(write_manifest(p, false));
+        TRY(send_all(p));
+    }
+    if (p->code == 0) {
+        TRY(take_etags(p));
+        TRY(write_manifest(p, true));
+    }
+    return report(p);
+}
+
+static int open_workers(struct put *p)
+{
+    const struct put_rules *r = p->rules;
+    p->u = (struct upload){.to = &p->to,
+                           .part = r->part > PART_MIN ? r->part : PART_MIN,
+                           .sums = !r->scheme->no_checksum,
+                           .sent = on_sent,
+                           .user = p};
+    int64_t n = r->memory / p->u.part;
+    n = n < r->connections ? n : r->connections;
+    n = n < THREADS_MAX ? n : THREADS_MAX;
+    TRY(par_open(&p->u.par, n > 1 ? (int)n : 1));
+    int threads = par_threads(p->u.par);
+    p->u.worker = mem_zero((size_t)threads, sizeof *p->u.worker);
+    if (!p->u.worker)
+        return E_MEMORY;
+    for (int i = 0; i < threads; i++) {
+        struct upload_worker *w = &p->u.worker[i];
+        TRY(http_open(&w->http, &r->scheme->http));
+        if (!(w->buffer = mem_alloc((size_t)p->u.part)))
+            return E_MEMORY;
+    }
+    return 0;
+}
+
+static int open_target(struct put *p, const char *url)
+{
+    struct buf text = {0};
+    if (strncmp(url, "s3://", 5) != 0)
+        return err_set(E_USAGE, "%s: uploads go to s3://bucket/prefix", url);
+    TRY(scheme_open(&p->to, url, p->rules->scheme));
+    const char *prefix = s3_prefix(&p->to);
+    size_t n = strlen(prefix);
+    buf_adds(&text, prefix);
+    if (n > 0 && prefix[n - 1] != '/')
+        buf_addc(&text, '/');
+    p->prefix = mem_text(buf_text(&text));
+    buf_adds(&text, SET_NAME);
+    p->manifest = mem_text(buf_text(&text));
+    buf_drop(&text);
+    return p->prefix && p->manifest ? 0 : E_MEMORY;
+}
+
+static void close_all(struct put *p)
+{
+    for (int i = 0; p->u.worker && i < par_threads(p->u.par); i++) {
+        http_close(p->u.worker[i].http);
+        http_call_drop(&p->u.worker[i].call);
+        mem_free(p->u.worker[i].buffer);
+    }
+    mem_free(p->u.worker);
+    par_close(p->u.par);
+    for (int i = 0; i < p->froms; i++)
+        scheme_close(&p->from[i]);
+    scheme_close(&p->to);
+    for (int64_t i = 0; p->item && i < p->list.n; i++)
+        mem_free(p->item[i].key);
+    mem_free(p->item);
+    mem_free(p->chosen);
+    mem_free(p->from);
+    mem_free(p->prefix);
+    mem_free(p->manifest);
+    set_drop(&p->before);
+    mem_free(p->found.at);
+    object_drop(&p->remote);
+    object_drop(&p->list);
+    pthread_mutex_destroy(&p->lock);
+}
+
+int put_run(char **path, int n, const char *url, const struct put_rules *rules)
+{
+    struct put p = {.rules = rules};
+    int rc;
+    pthread_mutex_init(&p.lock, NULL);
+    TRY_GOTO(rc, open_target(&p, url), out);
+    TRY_GOTO(rc, list_paths(&p, path, n), out);
+    TRY_GOTO(rc, make_items(&p), out);
+    TRY_GOTO(rc, open_workers(&p), out);
+    rc = upload_all(&p);
+out:
+    close_all(&p);
+    return rc;
+}

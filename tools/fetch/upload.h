@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* upload.h - one file to one object of a bucket, in one request or in parts.
+ *
+ * Each body is signed with its SHA-256, which every server checks, and carries its
+ * CRC-64/NVME, which servers that know it check and keep.  What a server says that it
+ * keeps is compared; `kept` tells whether it said so. */
+#ifndef UPLOAD_H
+#define UPLOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "head.h"
+#include "http.h"
+#include "par.h"
+#include "scheme.h"
+#include "set.h"
+
+/* What one thread works with. */
+struct upload_worker {
+    struct http *http;
+    struct http_call call;
+    char *buffer; /* of a part */
+};
+
+struct upload {
+    struct source *to; /* an open s3:// source */
+    struct par *par;
+    struct upload_worker *worker;            /* one for each thread of par */
+    int64_t part;                            /* bytes */
+    bool sums;                               /* send CRCs */
+    void (*sent)(void *user, int64_t bytes); /* by any thread; for progress */
+    void *user;
+};
+
+/* What there is to send, and what became of it. */
+struct upload_item {
+    const char *path, *key; /* file; key in the bucket, whole */
+    int64_t size;
+    char sum[SET_SUM];
+    bool kept; /* the server says that it keeps this sum */
+};
+
+/* upload_look asks for the object: 1 when it is there with the size, and its sum is
+ * set ("" when the server keeps none), 0 when it is not. */
+int upload_look(struct upload *u, struct upload_item *it, int worker);
+
+/* upload_sum reads the file and gives its CRC. */
+int upload_sum(const struct upload *u, char sum[SET_SUM], const struct upload_item *it,
+               int worker);
+
+/* upload_small sends a file of up to u->part bytes, by one thread; upload_large one of
+ * more, by all of them, and aborts it when it fails.  E_AGAIN when the file changes
+ * meanwhile. */
+int upload_small(struct upload *u, struct upload_item *it, int worker);
+int upload_large(struct upload *u, struct upload_item *it);
+
+/* upload_text puts an object's bytes; upload_get gets them into worker 0's call, up to
+ * `limit`: E_MISSING when there is no such object. */
+int upload_text(struct upload *u, const char *key, const struct buf *text);
+int upload_get(struct upload *u, const char *key, size_t limit);
+
+/* upload_clear aborts uploads that a killed run has left for a key. */
+int upload_clear(struct upload *u, const char *key);
+
+#endif
