@@ -3,9 +3,7 @@
 
 setup() {
     bats_require_minimum_version 1.5.0
-    command -v python3 >/dev/null || skip "no python3"
-    tests=$BATS_TEST_DIRNAME
-    servers=$tests/../build/servers/bin
+    load servers
     cd "$BATS_TEST_TMPDIR"
     for v in $(env | grep -o '^AWS_[A-Z_]*'); do unset "$v"; done
     export HOME=$PWD AWS_EC2_METADATA_DISABLED=true
@@ -18,24 +16,12 @@ setup() {
     fetch=$BIN/draft-fetch
 }
 
-teardown() {
-    [ -z "${server:-}" ] || kill "$server" 2>/dev/null || true
-}
+teardown() { stop_servers; }
 
 # serve [OPTION]...: starts the fault server with an empty bucket "b".
 serve() {
-    rm -f port
-    python=$servers/python3 # has a fast CRC
-    [ -x "$python" ] || python=python3
-    "$python" "$tests/faultd.py" --ready port --bucket b --log log --auth id:secret0 "$@" 3>&- &
-    server=$!
-    for _ in $(seq 200); do [ -s port ] && break; sleep 0.1; done
-    use "http://127.0.0.1:$(cat port)"
-}
-
-use() {
-    export AWS_ENDPOINT_URL_S3=$1
-    url=$1
+    fault_server --log log --auth id:secret0 "$@"
+    export AWS_ENDPOINT_URL_S3=$url
 }
 
 put() { "$fetch" --put src s3://b/run/x --part-size 5MiB "$@"; }
@@ -144,29 +130,9 @@ comes_back() {
     [[ $output == *"one.txt: the server keeps CRC "* ]]
 }
 
-# Servers of others, from scripts/deps.sh servers; each checks signatures.
-
-# started PORT COMMAND...: starts a server and waits until it listens.
-started() {
-    local port=$1
-    [ -x "$2" ] || skip "${2##*/} is not installed: scripts/deps.sh servers"
-    "${@:2}" >server.log 2>&1 3>&- &
-    server=$!
-    for _ in $(seq 300); do
-        (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
-        sleep 0.1
-    done
-    use "http://127.0.0.1:$port"
-}
-
-free_ports() {
-    python3 -c 'import socket, sys
-s = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
-print(*(x.getsockname()[1] for x in s))' "$1"
-}
-
-# The same things with such a server, in bucket "put".
+# The same things with a server of others, in bucket "put".
 real() {
+    export AWS_ENDPOINT_URL_S3=$url
     for _ in $(seq 50); do # one of them listens before it can do anything
         curl -sf -X PUT --aws-sigv4 aws:amz:us-east-1:s3 -H "$unsigned" -o /dev/null \
             --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" "$url/put" && break
@@ -187,42 +153,17 @@ real() {
 unsigned="x-amz-content-sha256: UNSIGNED-PAYLOAD"
 
 @test "seaweedfs" {
-    read -r -a p <<<"$(free_ports 8)"
-    mkdir weed
-    started "${p[0]}" "$servers/weed" server -dir=weed -ip=127.0.0.1 -ip.bind=127.0.0.1 \
-        -master.volumeSizeLimitMB=64 -volume.max=20 -s3 -filer -s3.port="${p[0]}" \
-        -s3.port.grpc="${p[1]}" -s3.port.iceberg=0 -filer.port="${p[2]}" \
-        -filer.port.grpc="${p[3]}" -master.port="${p[4]}" -master.port.grpc="${p[5]}" \
-        -volume.port="${p[6]}" -volume.port.grpc="${p[7]}"
+    weed_server
     real
 }
 
-@test "moto" {
-    port=$(free_ports 1)
-    export INITIAL_NO_AUTH_ACTION_COUNT=3
-    started "$port" "$servers/moto_server" -H 127.0.0.1 -p "$port"
-    scope="Credential=x/20260101/us-east-1/iam/aws4_request, SignedHeaders=host, Signature=0"
-    iam() {
-        curl -sf "$url/" -H "Authorization: AWS4-HMAC-SHA256 $scope" -d UserName=u \
-            -d Version=2010-05-08 "$@"
-    }
-    iam -d Action=CreateUser >/dev/null
-    key=$(iam -d Action=CreateAccessKey)
-    iam -d Action=PutUserPolicy -d PolicyName=all --data-urlencode "PolicyDocument={
-        \"Version\": \"2012-10-17\",
-        \"Statement\": [{\"Effect\": \"Allow\", \"Action\": \"*\", \"Resource\": \"*\"}]}" \
-        >/dev/null
-    AWS_ACCESS_KEY_ID=$(sed -n 's:.*<AccessKeyId>\(.*\)</AccessKeyId>.*:\1:p' <<<"$key")
-    AWS_SECRET_ACCESS_KEY=$(sed -n 's:.*<SecretAccessKey>\(.*\)</Secret.*:\1:p' <<<"$key")
+@test "moto, with signatures checked" {
+    moto_server
     real
 }
 
 @test "rclone serve s3" {
-    port=$(free_ports 1)
-    mkdir served
-    export AWS_ACCESS_KEY_ID=rclone-key AWS_SECRET_ACCESS_KEY=rclone-secret
-    started "$port" "$servers/rclone" serve s3 served --config /dev/null \
-        --addr "127.0.0.1:$port" --auth-key rclone-key,rclone-secret
+    rclone_server
     real
 }
 

@@ -28,8 +28,8 @@ struct item {
 
 struct put {
     const struct put_rules *rules;
-    struct source to, *from;
-    int froms;
+    struct source to, *source;
+    int sources;
     char *prefix, *manifest; // "", or with a slash at its end; the manifest's key
     struct objects list;
     struct item *item;     // of the list
@@ -52,11 +52,11 @@ struct put {
 
 static int list_paths(struct put *p, char **path, int n)
 {
-    p->from = mem_zero((size_t)n, sizeof *p->from);
-    if (!p->from)
+    p->source = mem_zero((size_t)n, sizeof *p->source);
+    if (!p->source)
         return E_MEMORY;
     for (int i = 0; i < n; i++) {
-        struct source *s = &p->from[p->froms++];
+        struct source *s = &p->source[p->sources++];
         TRY(scheme_open(s, path[i], p->rules->scheme));
         if (!s->scheme->get)
             return err_set(E_USAGE, "%s: only files and folders are uploaded", path[i]);
@@ -427,14 +427,14 @@ static void close_all(struct put *p)
     }
     mem_free(p->u.worker);
     par_close(p->u.par);
-    for (int i = 0; i < p->froms; i++)
-        scheme_close(&p->from[i]);
+    for (int i = 0; i < p->sources; i++)
+        scheme_close(&p->source[i]);
     scheme_close(&p->to);
     for (int64_t i = 0; p->item && i < p->list.n; i++)
         mem_free(p->item[i].key);
     mem_free(p->item);
     mem_free(p->chosen);
-    mem_free(p->from);
+    mem_free(p->source);
     mem_free(p->prefix);
     mem_free(p->manifest);
     set_drop(&p->before);
