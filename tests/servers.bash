@@ -39,9 +39,11 @@ same() {
     diff -r --exclude .draft-fetch "$1" "$2" >&2 && [ ! -e "$2/.draft-fetch/tmp" ]
 }
 
-# free_port: a port that nobody listens at, now.
+# free_port [N]: a port that nobody listens at, now; or N different ones.
 free_port() {
-    python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    python3 -c 'import socket, sys
+s = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
+print(*(x.getsockname()[1] for x in s))' "${1:-1}"
 }
 
 # tool NAME: a program of scripts/deps.sh servers; skips the test without it, and where
@@ -72,8 +74,8 @@ keys_of() {
 # weed_server: seaweedfs, checking signatures of $KEY with $SECRET.
 weed_server() {
     tool weed
-    local ports=()
-    for _ in 1 2 3 4 5 6 7 8; do ports+=("$(free_port)"); done
+    local ports
+    read -r -a ports <<<"$(free_port 8)"
     AWS_ACCESS_KEY_ID=$KEY AWS_SECRET_ACCESS_KEY=$SECRET "$tool" server -dir="$(mkdir -p weed && echo weed)" \
         -ip=127.0.0.1 -ip.bind=127.0.0.1 -master.volumeSizeLimitMB=64 -volume.max=20 \
         -master.port="${ports[0]}" -master.port.grpc="${ports[1]}" \
