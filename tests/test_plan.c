@@ -58,7 +58,7 @@ START_TEST(published_sizes)
                                 2.0 * (double)p.plan.trained, 1e4);
         ck_assert_double_eq_tol((double)line_of(&p.plan, "optimizer"),
                                 12.0 * (double)p.plan.trained, 1e5);
-        ck_assert_uint_eq(p.plan.own, 384 << 20);
+        ck_assert_uint_eq(p.plan.own, (64 + 32 + 512) << 20);
         ck_assert_uint_eq(p.plan.own, line_of(&p.plan, "scratch") +
                                           line_of(&p.plan, "products") +
                                           line_of(&p.plan, "logits"));
