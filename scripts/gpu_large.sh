@@ -5,7 +5,8 @@
 #                                     where 80 GB are free, best in memory
 #
 # Where draft-pack cannot run, DIR/packed is brought along: the tokens are the same
-# everywhere (random_target.py --tokens-only).  SIZE holds options of random_target.py, DEVICE another device: to try the script.
+# everywhere (random_target.py --tokens-only).  SIZE holds options of random_target.py,
+# DEVICE another device: to try the script.
 #
 # A target of random weights with the widths of Qwen3.6-27B, six rows of random tokens,
 # hidden states of four layers, and five steps of 512 anchors over 8192 tokens: a run, a
@@ -17,7 +18,7 @@ bin=${1:?usage: gpu_large.sh BIN DIR} dir=${2:?usage: gpu_large.sh BIN DIR}
 DEVICE=${DEVICE:-cuda}
 # shellcheck disable=SC2086  # SIZE are words
 [ -f "$dir/target/model.safetensors.index.json" ] ||
-    scripts/random_target.py "$dir/target" ${SIZE:-}
+    bench/random_target.py "$dir/target" ${SIZE:-}
 words=$(sed 's/.*"vocab_size": \([0-9]*\).*/\1/' "$dir/target/config.json")
 [ -f "$dir/packed/packed-end.safetensors" ] ||
     "$bin/draft-pack" -q "$dir/target/tokens.jsonl" -m "$dir/target" -o "$dir/packed"

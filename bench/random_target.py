@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """random_target.py - a Qwen3 checkpoint of random weights, and tokens for it, to try sizes.
 
-    scripts/random_target.py DIR [--hidden 5120 --layers 6 ... --rows 6] [--tokens-only]
+    bench/random_target.py DIR [--hidden 5120 --layers 6 ... --rows 6] [--tokens-only]
 
 Writes DIR/config.json and DIR/model-*.safetensors (bf16, one file a layer) and
 DIR/tokens.jsonl, documents of 8192 random tokens.  The defaults have the widths and the
