@@ -39,7 +39,8 @@ class Server(faultd.Server):
 
     def note(self, what=None, **more):
         with self.lock:
-            print(json.dumps({**(what or {}), **more}), file=self.log_file, flush=True)
+            if self.log_file:
+                print(json.dumps({**(what or {}), **more}), file=self.log_file, flush=True)
 
     def answer(self, rq):
         rq.path = rq.path or "/"
@@ -131,7 +132,7 @@ class Server(faultd.Server):
             raise s3.Refused(403, "SignatureDoesNotMatch", "Signature expired")
         if (until < time.time() or "/sts/" not in scope or "host" not in names
                 or h.get("x-amz-security-token") != token
-                or s3._sign(secret, scope, text) != field.get("Signature")):
+                or s3.signature(secret, scope, text) != field.get("Signature")):
             raise s3.Refused(403, "InvalidClientTokenId", "the signature is not valid")
 
     # -- the container's service, and the machine's --

@@ -41,7 +41,8 @@ class Hub(faultd.Server):
 
     def note(self, what=None, **more):
         with self.lock:
-            print(json.dumps({**(what or {}), **more}), file=self.log_file, flush=True)
+            if self.log_file:
+                print(json.dumps({**(what or {}), **more}), file=self.log_file, flush=True)
 
     def url(self):
         return f"http://127.0.0.1:{self.server_address[1]}"
