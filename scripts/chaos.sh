@@ -85,6 +85,7 @@ while [ $n -lt "$runs" ]; do
     done
     fault_rate 0
     draw
+    run+=(--retries 10 --stall 20) # a slow machine is not silence
     "${run[@]}" >out 2>&1 || fail "the clean run behind it: status $?"
     complete || fail "the clean run left a folder that differs"
     "${run[@]}" >out 2>&1

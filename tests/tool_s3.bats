@@ -157,6 +157,16 @@ mended() {
     refuses 69 "" s3://b/ "status op=list times=all" -- --retries 1
 }
 
+@test "wrong bytes under a right head" {
+    survives "flip match=a/small.bin"
+    survives "encoded real=1 match=a/small.bin"
+    survives "garbage match=a/small.bin"
+    survives "badsum match=a/small.bin"
+    survives "flip match=a/large.bin skip=2"
+    refuses 65 CRC a/small.bin "flip match=a/small.bin times=all" -- --retries 3
+    refuses 65 CRC a/large.bin "flip match=a/large.bin times=all" -- --retries 3
+}
+
 @test "an object that changes while it is fetched" {
     refuses 75 changed a/large.bin "change match=a/large.bin skip=2"
     again
@@ -175,7 +185,7 @@ mended() {
     set_faults
     "$fetch" -q s3://b/ -o dst $s3
     cp -r dst before
-    for fault in "status status=404 code=NoSuchKey" truncate norange error200 "stall at=5"; do
+    for fault in "status status=404 code=NoSuchKey" truncate flip norange error200 "stall at=5"; do
         set_faults "change match=a/*" # at the source; and then nothing of it arrives
         curl -s "$url/b/a/large.bin" "$url/b/a/small.bin" -o /dev/null -o /dev/null
         set_faults "$fault match=a/* times=all"
