@@ -141,3 +141,17 @@ for i, w in enumerate(want):
     assert found[i] == (w["input_ids"], w["loss_mask"]), i
 PY
 }
+
+@test "nothing is lost in silence: an empty index, one key twice" {
+    cp "$data"/megatron/*.bin m.bin 2>/dev/null || head -c 48 /dev/zero >m.bin
+    : >m.idx
+    run -65 "$pack" m.idx plain.jsonl -o out "${o[@]}"
+    [[ $output == *"m.idx: cut: the index is empty"* ]]
+    mkdir twice
+    echo '{"input_ids": [1, 2]}' >twice/a.json
+    tar cf twice.tar -C twice a.json
+    echo '{"input_ids": [3, 4]}' >twice/a.json
+    tar rf twice.tar -C twice a.json
+    run -0 "$pack" twice.tar plain.jsonl -o out "${o[@]}" --rejects rejects
+    grep -q 'a.json: the record has two such members' rejects
+}

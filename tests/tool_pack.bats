@@ -199,7 +199,7 @@ same_rows() { cmp -i 4096 "$1/packed-00000.safetensors" "$2/packed-00000.safeten
     a=(--length 64 --vocab 1000)
     run -0 "$pack" "$golden/nulls.arrow" -o out "${a[@]}" --rejects rejects
     [ "$(wc -l <rejects)" = 12 ]
-    grep -q '^{"file":"nulls.arrow","record":3,"kind":"no_input_ids","reason":"no input_ids"}' rejects
+    grep -q '^{"file":"nulls.arrow","record":3,"kind":"no_input_ids","reason":"no input_ids ' rejects
     head -c 2000 "$golden/batches.arrow" >cut.arrow
     run -65 "$pack" cut.arrow -o out2 "${a[@]}"
     [[ $output == *"cut.arrow: record 7: cut: it ends "* ]]
@@ -361,4 +361,20 @@ packed-2-of-3-end.safetensors" ]
     run "$BIN/draft-pack" "$BATS_TEST_TMPDIR/bad.jsonl" -o "$BATS_TEST_TMPDIR/out"
     [ "$status" -eq 65 ]
     [[ $output == *"bad.jsonl: record "*" refused: "* ]]
+}
+
+@test "a side file never lands on the input or on another" {
+    cp in/0.jsonl keep.jsonl
+    run -64 "$pack" keep.jsonl -o out "${o[@]}" --report keep.jsonl
+    run -64 "$pack" keep.jsonl -o out "${o[@]}" --rejects ./keep.jsonl
+    run -64 "$pack" keep.jsonl -o out "${o[@]}" --report one --rejects one
+    cmp in/0.jsonl keep.jsonl
+    [ ! -e out/packed-00000.safetensors ]
+}
+
+@test "nothing to pack: the report and the rejects say why" {
+    printf '{"input_ids":[1,2]}\n{"input_ids":[9]}\n' >bad.jsonl
+    run -65 "$pack" bad.jsonl -o out --vocab 1 --report report --rejects rejects
+    [ "$(count rejected)" = 2 ]
+    [ "$(wc -l <rejects)" = 2 ]
 }

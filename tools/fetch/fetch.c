@@ -613,6 +613,10 @@ static int fetch(struct tool *t)
         return err_set(E_USAGE, "no source given");
     if (!cfg.output)
         return err_set(E_USAGE, "no destination given (-o)");
+    if (strstr(cfg.output, "://"))
+        return err_set(E_USAGE,
+                       "-o %s: a folder of this machine is needed; --put uploads",
+                       cfg.output);
     if (cfg.part)
         TRY(num_parse_part(cfg.part, &r.part, &r.parts));
     r.rules = get_rules(r.log);

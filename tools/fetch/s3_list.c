@@ -26,7 +26,7 @@ int64_t s3_list_time(const char *text)
 {
     struct tm t = {0};
     const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &t);
-    if (!rest || t.tm_year < 70)
+    if (!rest || t.tm_year < 70 || t.tm_year > 300) // 64 bits end in 2262
         return 0;
     int64_t ns = (int64_t)timegm(&t) * 1000000000, digit = 100000000;
     if (*rest == '.')

@@ -121,7 +121,7 @@ static enum reject add_all(struct documents *out, const struct ints *field,
 {
     const struct ints *ids = &field[FIELD_IDS], *seen = &field[FIELD_ATTENTION_MASK];
     if (!ids->at) {
-        err_set(E_FORMAT, "no input_ids");
+        err_set(E_FORMAT, "no input_ids (scripts/tokenize.py makes them of chats)");
         return REJECT_NO_IDS;
     }
     if (ids->n == 0) {

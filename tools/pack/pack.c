@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "err.h"
 #include "file.h"
@@ -301,16 +302,43 @@ static void tell_end(const struct run *r)
         num_bytes(out, sizeof out, written));
 }
 
+/* check_side refuses to write a side file over what is read. */
+static int check_side(const struct run *r, const char *option, const char *path)
+{
+    struct stat side, in;
+    if (!path || stat(path, &side) != 0 || !S_ISREG(side.st_mode))
+        return 0;
+    for (int64_t i = 0; i < r->input.n; i++)
+        if (stat(r->input.at[i].path, &in) == 0 && in.st_dev == side.st_dev &&
+            in.st_ino == side.st_ino)
+            return err_set(E_USAGE, "%s %s: is read as input", option, path);
+    return 0;
+}
+
+static int check_sides(const struct run *r)
+{
+    if (cfg.report && cfg.rejects && strcmp(cfg.report, cfg.rejects) == 0)
+        return err_set(E_USAGE, "--report and --rejects name one file: %s", cfg.report);
+    TRY(check_side(r, "--report", cfg.report));
+    return check_side(r, "--rejects", cfg.rejects);
+}
+
 static int pack_all(struct run *r)
 {
     struct ledger *l = &r->ledger;
+    TRY(check_sides(r));
     l->length = cfg.length;
     l->files = r->input.n;
     l->ignored = r->input.ignored;
     l->has_valid = cfg.valid > 0;
     TRY(rejects_open(&r->rejects, cfg.rejects));
     TRY(flow_run(&r->flow, r->par));
-    TRY(check_result(r));
+    int rc = check_result(r);
+    if (rc < 0) { // why, of every record, is what is wanted now
+        TRY(rejects_finish(&r->rejects));
+        TRY(write_report(r));
+        return rc;
+    }
     TRY(finish(r));
     ledger_tell(l, &r->tool->log);
     tell_end(r);

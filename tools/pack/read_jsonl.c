@@ -85,7 +85,7 @@ static int read_ids(struct record *r)
 {
     const struct json *list = json_get(r->root, "input_ids");
     if (!list) {
-        err_set(E_FORMAT, "no input_ids");
+        err_set(E_FORMAT, "no input_ids (scripts/tokenize.py makes them of chats)");
         return refuse(r, REJECT_NO_IDS);
     }
     if (json_need_array(r->root, "input_ids", &list) < 0)

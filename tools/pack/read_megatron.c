@@ -200,7 +200,10 @@ int megatron_open(void **state, struct inflow *in, const struct read_rules *rule
     if (!x)
         return E_MEMORY;
     bool idx = n > 4 && strcmp(in->path + n - 4, ".idx") == 0;
-    int rc = idx ? pass_index(x, in->path) : open_index(x, in->path);
+    int rc = idx && in->have.len == 0
+                 ? err_set(E_FORMAT, "%s: cut: the index is empty", in->path)
+             : idx ? pass_index(x, in->path)
+                   : open_index(x, in->path);
     if (rc < 0) {
         megatron_close(x);
         *state = NULL;

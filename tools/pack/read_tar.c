@@ -261,6 +261,9 @@ static void take_member(struct record *r, const struct member *m, const char *na
     if (m->kind == BAD) {
         err_set(E_FORMAT, "member %s: %s", name, data);
         r->bad = true;
+    } else if (m->kind == JSON && r->json) {
+        err_set(E_FORMAT, "%s: the record has two such members", name);
+        r->bad = true;
     } else if (m->kind == JSON) {
         r->json = data;
         r->json_size = (size_t)m->data;
