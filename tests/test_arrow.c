@@ -121,7 +121,7 @@ START_TEST(reasons)
         int record;
         const char *why;
     } cases[] = {{2, "input_ids is empty"},
-                 {3, "no input_ids"},
+                 {3, "no input_ids (scripts/tokenize.py makes them of chats)"},
                  {5, "input_ids[1] is null"},
                  {6, "loss_mask[0] is null"},
                  {7, "loss_mask[0] is 2, not 0 or 1"},
