@@ -401,7 +401,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         with self.lock:
             hit = [f for f in self.faults if f.strikes(rq)]
             if self.opt.chaos and self.random.random() < self.opt.chaos:
-                hit.append(Fault(self.random.choice(CHAOS)))
+                kinds = [c for c in CHAOS if c.split()[0] not in self.opt.without]
+                hit.append(Fault(self.random.choice(kinds)))
         return hit
 
     def note(self, what):
@@ -696,6 +697,7 @@ def options():
     p.add_argument("--log")
     p.add_argument("--fault", action="append", default=[], metavar="SPEC")
     p.add_argument("--chaos", type=float, default=0, metavar="RATE")
+    p.add_argument("--without", action="append", default=[], metavar="FAULT", help="chaos leaves it out")
     p.add_argument("--seed", type=int, default=1)
     return p
 

@@ -107,7 +107,8 @@ PY
 }
 
 @test "a store with faults" {
-    serve --chaos 0.3 --seed 5
+    # the hub gives no checksum of small files: a flipped bit in one cannot be seen
+    serve --chaos 0.3 --seed 5 --without flip
     run -0 "$fetch" hf://acme/tiny -o dst --part-size 65536
     [ "$(hashes models/acme/tiny dst)" = 6 ]
 }
