@@ -91,7 +91,7 @@ comes_back() {
     "$fetch" --put src s3://b/run/x --part-size 5MiB 2>err &
     pid=$!
     for _ in $(seq 100); do grep -q '"op": "create"' log && break; sleep 0.05; done
-    sleep 0.7 # its answer is there, the parts are not
+    sleep 1.2 # its answer is there, the parts are not
     kill -TERM $pid
     status=0
     wait $pid || status=$?

@@ -13,11 +13,11 @@ volatile sig_atomic_t tool_stop;
 
 static void on_stop(int sig)
 {
-    if (tool_stop) { // asked twice: end at once
+    if (tool_stopped()) { // asked twice: end at once
         signal(sig, SIG_DFL);
         raise(sig);
     }
-    tool_stop = 1;
+    __atomic_store_n(&tool_stop, 1, __ATOMIC_RELAXED);
 }
 
 /* A signal that was ignored when the tool began (nohup, a background job) stays so.

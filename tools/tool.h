@@ -66,6 +66,12 @@ int tool_end(struct tool *t, int rc);
 /* tool_stop is set by SIGINT or SIGTERM; long loops look at it. */
 extern volatile sig_atomic_t tool_stop;
 
+/* tool_stopped reads it from any thread. */
+static inline int tool_stopped(void)
+{
+    return __atomic_load_n(&tool_stop, __ATOMIC_RELAXED);
+}
+
 /* tool_not_terminal refuses (E_USAGE) to write binary to a terminal. */
 int tool_not_terminal(const char *output);
 

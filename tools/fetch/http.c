@@ -451,8 +451,8 @@ int http_run(struct http *h, struct http_call *c)
 {
     TRY(http_start(h, c));
     while (c->slot) {
-        int rc =
-            tool_stop ? err_set(E_AGAIN, "stopped by a signal") : http_turn(h, 0.2);
+        int rc = tool_stopped() ? err_set(E_AGAIN, "stopped by a signal")
+                                : http_turn(h, 0.2);
         if (rc < 0) {
             http_drop(h, c);
             return rc;

@@ -84,9 +84,9 @@ static int pause_for(double seconds)
 {
     struct timespec t = {(time_t)seconds,
                          (long)(1e9 * (seconds - (double)(time_t)seconds))};
-    if (!tool_stop)
+    if (!tool_stopped())
         nanosleep(&t, NULL); // a signal ends it
-    return tool_stop ? err_set(E_AGAIN, "stopped by a signal") : 0;
+    return tool_stopped() ? err_set(E_AGAIN, "stopped by a signal") : 0;
 }
 
 int scheme_run(struct source *s, struct http *http, struct http_call *c,

@@ -167,7 +167,7 @@ static void wait_news(struct transfer *t, struct tasks *fresh, struct tasks *end
     t->fresh = t->ended = (struct tasks){0};
     t->state.limit = t->pace.limit;
     *state = t->state;
-    t->stop |= tool_stop != 0;
+    t->stop |= tool_stopped() != 0;
     pthread_mutex_unlock(&t->lock);
 }
 
