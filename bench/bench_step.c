@@ -11,9 +11,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "err.h"
+#include "kit_time.h"
 #include "par.h"
 #include "train/trial.h"
 
@@ -26,31 +26,17 @@ static const struct {
 static int runs = 9;
 static struct log silent;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int median_ms(struct trial *t, int (*f)(struct trial *), double *ms)
 {
     double took[RUNS_MAX];
     for (int i = -WARM; i < runs; i++) {
-        double begun = now();
+        double begun = kit_now();
         TRY(f(t));
         TRY(dev_sync(t->dev));
         if (i >= 0)
-            took[i] = (now() - begun) * 1e3;
+            took[i] = (kit_now() - begun) * 1e3;
     }
-    qsort(took, (size_t)runs, sizeof took[0], ascending);
-    *ms = took[runs / 2];
+    *ms = kit_median(took, runs);
     return 0;
 }
 

@@ -66,7 +66,7 @@ static void add_field(struct buf *form, const char *name, const char *value)
     if (form->len > 0)
         buf_addc(form, '&');
     buf_addf(form, "%s=", name);
-    sigv4_encode(form, value, false);
+    url_escape(form, value, "");
 }
 
 static int add_web_token(struct buf *form, const char *path)

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "err.h"
+#include "url.h"
 
 enum { DIGEST = 32, DAY = 86400 };
 
@@ -34,12 +35,6 @@ static void hex(char *out, const unsigned char *p, size_t n)
     out[2 * n] = 0;
 }
 
-static bool is_unreserved(unsigned char c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '.' || c == '_' || c == '~';
-}
-
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
@@ -48,20 +43,6 @@ static char lower(char c)
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-void sigv4_encode(struct buf *out, const char *text, bool keep_slash)
-{
-    static const char digit[] = "0123456789ABCDEF";
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (is_unreserved(c) || (keep_slash && c == '/')) {
-            buf_addc(out, *text);
-        } else {
-            const char escape[3] = {'%', digit[c >> 4], digit[c & 15]};
-            buf_add(out, escape, sizeof escape);
-        }
-    }
 }
 
 char *sigv4_hash(char out[SIGV4_HEX], const void *p, size_t n)
@@ -109,7 +90,7 @@ static void add_path(struct buf *out, const struct sigv4_request *r)
     if (r->resolve)
         resolve(&resolved, r->path);
     out->failed |= resolved.failed;
-    sigv4_encode(out, r->resolve ? buf_text(&resolved) : r->path, true);
+    url_escape(out, r->resolve ? buf_text(&resolved) : r->path, "/");
     buf_drop(&resolved);
 }
 
@@ -132,9 +113,9 @@ static void add_query(struct buf *out, const struct sigv4_request *r)
     if (r->queries > SIGV4_PAIRS)
         bug("%d query parameters", r->queries);
     for (int i = 0; i < r->queries; i++) {
-        sigv4_encode(&text, r->query[i].name, false);
+        url_escape(&text, r->query[i].name, "");
         buf_addc(&text, 0);
-        sigv4_encode(&text, r->query[i].value, false);
+        url_escape(&text, r->query[i].value, "");
         buf_addc(&text, 0);
     }
     out->failed |= text.failed;
@@ -153,7 +134,7 @@ static void add_query(struct buf *out, const struct sigv4_request *r)
 
 void sigv4_target(struct buf *out, const struct sigv4_request *r)
 {
-    sigv4_encode(out, r->path, true);
+    url_escape(out, r->path, "/");
     if (r->queries > 0)
         buf_addc(out, '?');
     add_query(out, r);

@@ -71,9 +71,6 @@ void sigv4_canonical(struct buf *out, struct buf *names, const struct sigv4_requ
 /* sigv4_target appends the request's path and query as they are sent. */
 void sigv4_target(struct buf *out, const struct sigv4_request *r);
 
-/* sigv4_encode percent-encodes all but A-Z a-z 0-9 - . _ ~ (and '/' when asked to). */
-void sigv4_encode(struct buf *out, const char *text, bool keep_slash);
-
 /* sigv4_hash writes the SHA-256 of some bytes in lower-case hex; sigv4_date writes a
  * time as x-amz-date wants it.  Both return out. */
 char *sigv4_hash(char out[SIGV4_HEX], const void *p, size_t n);
