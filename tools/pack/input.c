@@ -327,9 +327,11 @@ int input_digest(const struct input *in, uint64_t *out)
 int64_t input_bytes(const struct input *in)
 {
     int64_t bytes = 0;
+    if (in->stream) // the reader writes its size while others ask
+        return 0;
     for (int64_t i = 0; i < in->n; i++)
         bytes += in->at[i].size;
-    return in->stream ? 0 : bytes;
+    return bytes;
 }
 
 void input_drop(struct input *in)
