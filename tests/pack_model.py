@@ -14,6 +14,7 @@ import glob
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,10 @@ def draw(rng):
             record = {"input_ids": ids, "loss_mask": mask}
             if rng.random() < 0.2:
                 record = {"labels": [i if m else -100 for i, m in zip(ids, mask)], "input_ids": ids}
+            if all(mask) and rng.random() < 0.5:
+                record = {"input_ids": ids}
+                if rng.random() < 0.5:
+                    record["loss_mask"] = None
             bad = rng.random()
             if bad < 0.02:
                 record, ids, mask = {"text": "x"}, None, "no_input_ids"
@@ -75,7 +80,7 @@ def promise(files, way, part, parts):
     pieces, seen, index, count = {}, set(), 0, collections.Counter()
     rejects, sizes = [], collections.Counter()
     for f, records in enumerate(files):
-        for r, (_, ids, mask) in enumerate(records):
+        for r, (line, ids, mask) in enumerate(records):
             index += 1
             if (index - 1) % parts != part:
                 continue
@@ -85,6 +90,7 @@ def promise(files, way, part, parts):
                 continue
             count["documents"] += 1
             count["document_tokens"] += len(ids)
+            count["unmasked_documents"] += not re.search('labels|mask": ?\\[', line)
             sizes[len(ids).bit_length() - 1] += 1
             if way["dedup"] and (tuple(ids), tuple(mask)) in seen:
                 count["duplicate_documents"] += 1
@@ -171,7 +177,7 @@ def compare(files, way, part, parts, report, rejected):
     assert report["rejects"] == collections.Counter(r[2] for r in rejects)
 
 
-COUNTS = """records documents document_tokens pieces tokens supervised_tokens anchors long_documents
+COUNTS = """records documents document_tokens unmasked_documents pieces tokens supervised_tokens anchors long_documents
             long_tokens unsupervised_pieces unsupervised_tokens duplicate_documents duplicate_tokens""".split()
 
 

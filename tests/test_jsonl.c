@@ -116,7 +116,7 @@ static int compare(const char *line, size_t n)
             ck_abort_msg("the fast way takes %s, the strict way says %s", line,
                          document_why(&slow, s));
         bool same =
-            f->n == s->n && f->record == s->record &&
+            f->n == s->n && f->record == s->record && f->unmasked == s->unmasked &&
             memcmp(document_ids(&fast, f), document_ids(&slow, s),
                    (size_t)f->n * sizeof(int32_t)) == 0 &&
             memcmp(document_mask(&fast, f), document_mask(&slow, s), (size_t)f->n) == 0;

@@ -238,6 +238,38 @@ same_rows() { cmp -i 4096 "$1/packed-00000.safetensors" "$2/packed-00000.safeten
     [ "$(count records)" = 400 ]
 }
 
+@test "documents without a mask are counted and said" {
+    printf '{"input_ids":[1,2,3]}\n{"input_ids":[4,5],"loss_mask":null}\n{"input_ids":[6],"loss_mask":[1]}\n' >bare.jsonl
+    run -0 "$pack" bare.jsonl -o out --length 64 --vocab 500 --report report
+    [ "$(count unmasked_documents)" = 2 ]
+    [[ $output == *"2 documents came without a mask: all their tokens are supervised"* ]]
+    run -0 "$pack" in -o out2 "${o[@]}" --report report
+    [ "$(count unmasked_documents)" = 0 ]
+    [[ $output != *"without a mask"* ]]
+}
+
+@test "a mark in front of the first line is no text, and none elsewhere" {
+    (printf '\357\273\277' && cat in/0.jsonl) >marked.jsonl
+    run -0 "$pack" marked.jsonl -o out "${o[@]}" --report marked
+    run -0 "$pack" in/0.jsonl -o plain "${o[@]}" --report report
+    [ "$(count bytes marked)" = $(($(count bytes) + 3)) ]
+    diff <(grep -v '"bytes"' marked) <(grep -v '"bytes"' report)
+    printf '{"input_ids":[1,2,3]}\n\357\273\277{"input_ids":[2,3]}\n' >inside.jsonl
+    run -0 "$pack" inside.jsonl -o out2 --length 64 --vocab 500 --report report
+    [ "$(count rejected)" = 1 ]
+    printf '\357\273' >half.jsonl
+    run -65 "$pack" half.jsonl -o out3 "${o[@]}"
+    [[ $output == *"half.jsonl"* ]]
+}
+
+@test "files of one name in two folders are told apart" {
+    mkdir a b
+    printf '{"input_ids":[1,2,3]}\n{"input_ids":[7777]}\n' | tee a/x.jsonl >b/x.jsonl
+    printf '{"input_ids":[7777]}\n{"input_ids":[1]}\n' >b/y.jsonl
+    run -0 "$pack" a b -o out --length 64 --vocab 500 --rejects rejects
+    [ "$(grep -o '"file":"[^"]*"' rejects)" = $'"file":"a/x.jsonl"\n"file":"b/x.jsonl"\n"file":"y.jsonl"' ]
+}
+
 @test "the vocabulary comes from -m" {
     mkdir target
     echo '{"model_type":"any","vocab_size":400}' >target/config.json

@@ -36,9 +36,18 @@ static struct document *append(struct documents *d, int64_t record)
         return NULL;
     d->at = at;
     struct document *doc = &d->at[d->n];
-    *doc = (struct document){.record = record, .at = document_tokens(d)};
+    *doc = (struct document){
+        .record = record, .at = document_tokens(d), .unmasked = d->unmasked};
+    d->unmasked = false;
     d->n++;
     return doc;
+}
+
+int document_mask_all(struct documents *d, int64_t n)
+{
+    d->unmasked = true;
+    buf_fill(&d->mask, 1, (size_t)n);
+    return buf_check(&d->mask);
 }
 
 int document_add(struct documents *d, int64_t record, int64_t n)

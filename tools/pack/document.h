@@ -6,6 +6,7 @@
 #ifndef DOCUMENT_H
 #define DOCUMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "buf.h"
@@ -30,6 +31,7 @@ const char *document_reject_name(enum reject kind);
 struct document {
     int64_t record; /* its number in the file, from 0 */
     int64_t at, n;  /* tokens: where they begin in the batch, how many */
+    bool unmasked;  /* it came without a mask: every token is supervised */
     enum reject reject;
     size_t why; /* offset of the reason in `reasons` */
 };
@@ -41,7 +43,12 @@ struct documents {
     struct buf mask;    /* uint8_t, as many as ids */
     struct buf reasons; /* texts, each ended by a NUL */
     struct buf scratch; /* of the reader */
+    bool unmasked;      /* of the document that is being read */
 };
+
+/* document_mask_all appends a mask of n ones to a record that brings none, which the
+ * report counts.  E_MEMORY. */
+int document_mask_all(struct documents *d, int64_t n);
 
 /* document_add appends a document of the n tokens that stand at the end of ids and
  * mask.  document_reject appends a refused one, with err_text() as the reason, and

@@ -112,7 +112,7 @@ static enum reject add_supervision(struct documents *out, const struct ints *fie
         return f == FIELD_LABELS ? add_labels(out, &field[f], ids)
                                  : add_mask(out, &field[f], (enum field)f);
     }
-    buf_fill(&out->mask, 1, (size_t)ids->n);
+    document_mask_all(out, ids->n); // a lack of memory is found below
     return REJECT_NONE;
 }
 

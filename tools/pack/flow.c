@@ -166,7 +166,7 @@ static int take_document(struct flow *f, const struct documents *d, int64_t file
     const uint8_t *mask = document_mask(d, doc);
     struct flow_side *side = choose_side(f, ids, doc->n);
     int64_t taken = 0;
-    ledger_document(side->ledger, doc->n);
+    ledger_document(side->ledger, doc->n, doc->unmasked);
     int fresh = is_new(f, side->ledger, ids, mask, doc->n);
     if (fresh <= 0)
         return fresh;

@@ -232,6 +232,41 @@ static int add_operand(struct input *in, const char *path)
     return add_file(in, path, st.st_size);
 }
 
+static int rename_file(struct input_file *f)
+{
+    char *name = mem_text(f->path);
+    if (!name)
+        return E_MEMORY;
+    mem_free(f->name);
+    f->name = name;
+    return 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    const struct input_file *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+/* Files of two operands that have one name get their paths for names. */
+static int tell_apart(struct input *in)
+{
+    struct input_file **f = mem_zero((size_t)in->n + 1, sizeof *f);
+    int rc = f ? 0 : E_MEMORY;
+    for (int64_t i = 0; i < in->n && rc == 0; i++)
+        f[i] = &in->at[i];
+    if (rc == 0)
+        qsort(f, (size_t)in->n, sizeof *f, by_text);
+    for (int64_t i = 0, same; i < in->n && rc == 0; i += same) {
+        for (same = 1; i + same < in->n && by_text(&f[i], &f[i + same]) == 0; same++)
+            ;
+        for (int64_t k = i; same > 1 && k < i + same && rc == 0; k++)
+            rc = rename_file(f[k]);
+    }
+    mem_free(f);
+    return rc;
+}
+
 int input_list(struct input *in, char *const *operand,
                const struct input_choice *choice)
 {
@@ -240,6 +275,7 @@ int input_list(struct input *in, char *const *operand,
         TRY(add_operand(in, *operand));
     if (choice->split && in->splits == 0)
         return err_set(E_USAGE, "--split %s: no folder has splits", choice->split);
+    TRY(tell_apart(in));
     return buf_check(&in->said);
 }
 

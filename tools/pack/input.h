@@ -18,7 +18,7 @@
 
 struct input_file {
     char *path; /* owned */
-    char *name; /* relative to its operand; owned */
+    char *name; /* owned: relative to its operand, or `path` where two are alike */
     int64_t size;
     uint64_t xxh3;      /* of its bytes; of stdin known only behind its end */
     int64_t set, place; /* the saved dataset, from 1, and its place there; 0: none */

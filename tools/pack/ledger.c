@@ -14,9 +14,10 @@ static int size_class(int64_t tokens)
     return k < LEDGER_SIZES ? k : LEDGER_SIZES - 1;
 }
 
-void ledger_document(struct ledger_side *s, int64_t tokens)
+void ledger_document(struct ledger_side *s, int64_t tokens, bool unmasked)
 {
     s->documents++;
+    s->unmasked += unmasked;
     s->document_tokens += tokens;
     s->size[size_class(tokens)]++;
 }
@@ -62,6 +63,7 @@ static void write_side(struct json_out *o, const char *name, const struct ledger
     json_add_real(o, "density", density(l, s));
     json_add_int(o, "documents", s->documents);
     json_add_int(o, "document_tokens", s->document_tokens);
+    json_add_int(o, "unmasked_documents", s->unmasked);
     json_add_int(o, "pieces", s->pieces);
     json_add_int(o, "tokens", s->tokens);
     json_add_int(o, "supervised_tokens", s->supervised);
@@ -145,6 +147,11 @@ static void tell_side(const struct ledger *l, const char *name,
              "%s anchors",
              s->documents, s->pieces, count(tokens, s->tokens),
              count(supervised, s->supervised), count(anchors, s->anchors));
+    if (s->unmasked)
+        log_note(log,
+                 "  %" PRId64 " documents came without a mask: all their tokens are "
+                 "supervised",
+                 s->unmasked);
     if (s->long_documents)
         log_note(log, "  %" PRId64 " documents too long: %s tokens left out",
                  s->long_documents, count(tokens, s->long_tokens));

@@ -3,6 +3,7 @@
 #ifndef LEDGER_H
 #define LEDGER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "buf.h"
@@ -14,6 +15,7 @@ enum { LEDGER_SIZES = 32 };
 /* One output: training or validation. */
 struct ledger_side {
     int64_t documents, document_tokens; /* accepted, before anything was cut */
+    int64_t unmasked;                   /* of them, those that came without a mask */
     int64_t size[LEDGER_SIZES];         /* documents of 2^k .. 2^(k+1) - 1 tokens */
     int64_t pieces, tokens;             /* packed */
     int64_t supervised;                 /* tokens packed that are supervised */
@@ -42,7 +44,7 @@ struct ledger_worth {
 struct ledger_worth ledger_weigh(const uint8_t *mask, int64_t n, int64_t skip);
 
 /* ledger_document notes an accepted document, ledger_piece what is packed of it. */
-void ledger_document(struct ledger_side *s, int64_t tokens);
+void ledger_document(struct ledger_side *s, int64_t tokens, bool unmasked);
 void ledger_piece(struct ledger_side *s, int64_t tokens, struct ledger_worth w);
 
 /* ledger_write appends the report as JSON, ledger_tell says it to people. */

@@ -20,9 +20,15 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+/* Some editors begin a file with the mark U+FEFF. */
+static size_t mark_length(const char *bytes, size_t n)
+{
+    return n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 bool jsonl_is(const char *bytes, size_t n)
 {
-    size_t i = 0;
+    size_t i = mark_length(bytes, n);
     while (i < n && is_space(bytes[i]))
         i++;
     return i == n || bytes[i] == '{';
@@ -48,6 +54,17 @@ static int64_t count_lines(const char *text, size_t n)
         p++;
     }
     return lines + (n > 0 && text[n - 1] != '\n');
+}
+
+int jsonl_open(void **state, struct inflow *in, const struct read_rules *rules)
+{
+    int got = 1;
+    (void)state;
+    (void)rules;
+    while (in->have.len < 3 && got > 0)
+        TRY(got = inflow_more(in, 3));
+    inflow_take(in, mark_length(in->have.p, in->have.len));
+    return 0;
 }
 
 int jsonl_block(struct block *b, void *state, struct inflow *in)
@@ -198,8 +215,7 @@ static int read_supervision(struct record *r)
     TRY(find_list(r, "labels", &list));
     if (list)
         return read_labels(r, list);
-    buf_fill(&r->out->mask, 1, (size_t)r->n);
-    return buf_check(&r->out->mask);
+    return document_mask_all(r->out, r->n);
 }
 
 static int check_padding(struct record *r)

@@ -6,8 +6,8 @@
  * The mask is, in this order of preference, loss_mask, assistant_mask or
  * assistant_masks (0, 1, false, true), or labels (-100: not supervised, otherwise the
  * token itself); without any of them every token is supervised.  attention_mask may be
- * there when it is all ones.  Other keys are ignored.  A record's number is that of its
- * line; blank lines count and are no records. */
+ * there when it is all ones.  A list that is null is absent.  Other keys are ignored.
+ * A record's number is that of its line; blank lines count and are no records. */
 #ifndef READ_JSONL_H
 #define READ_JSONL_H
 
@@ -15,6 +15,7 @@
 
 /* The functions of struct reader. */
 bool jsonl_is(const char *bytes, size_t n);
+int jsonl_open(void **state, struct inflow *in, const struct read_rules *rules);
 int jsonl_block(struct block *b, void *state, struct inflow *in);
 int jsonl_parse(struct documents *out, const struct block *b,
                 const struct read_rules *rules);

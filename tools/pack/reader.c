@@ -96,6 +96,7 @@ static const struct reader readers[] = {
     {.name = "jsonl",
      .endings = jsonl_endings,
      .is = jsonl_is,
+     .open = jsonl_open,
      .block = jsonl_block,
      .parse = jsonl_parse},
     {.name = "arrow",

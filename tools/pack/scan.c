@@ -343,6 +343,7 @@ int scan_line(struct documents *out, const char *line, size_t n, int64_t record,
         return 0;
     out->ids.len += (size_t)s.n * sizeof *s.ids;
     out->mask.len += (size_t)s.n;
+    out->unmasked = s.met == NOTHING;
     TRY(document_add(out, record, s.n));
     return 1;
 }
