@@ -29,7 +29,7 @@ prepare() {
             echo "mutants_gpu.sh: does not apply: $file|$op|$change" >&2
             exit 1
         fi
-        for f in attn attnbwd attndkv attnplan attnplain; do
+        for f in attn attnbwd attndkv attnpart attnplan attnplain; do
             "$NVCC" -I"$src" -I"$src/kernels" -I"$src/kernels/cuda" -I. -Ilib -Ikernels \
                 -D_GNU_SOURCE -std=c++20 -O3 -gencode "arch=compute_$arch,code=sm_$arch" \
                 -c -o "$src/$f.o" "$src/kernels/cuda/$f.cu" &

@@ -102,6 +102,8 @@ static const struct op_case op_cases[] = {
     {"attn_span", "T=90 n=2 m=1 D=24 S=90 l=9 z=2", 3e-6, 0},
     {"attn_span", "T=70 n=4 m=2 D=128 S=333", 3e-6, 0},
     {"attn_span", "T=3 n=64 m=1 D=8 S=70", 3e-6, 0},
+    {"attn_span", "T=150 n=6 m=1 D=256 S=150 z=3", 3e-6, 0},
+    {"attn_span", "T=4 n=8 m=2 D=128 S=1100", 3e-6, 0},
     {"attn_span", "T=512 n=16 m=8 D=128 S=512 z=2", 3e-6, SPEED},
     {"attn_block", "Q=1 n=1 m=1 D=2 S=0 B=1", 3e-6, 0},
     {"attn_block", "Q=12 n=2 m=1 D=6 S=9 B=4", 3e-6, 0},

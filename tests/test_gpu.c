@@ -22,15 +22,24 @@
 #include "par.h"
 #include "rng.h"
 
-/* Beside cases.h: what the fused attention must not mind.  Head widths 64 and 128,
+/* Beside cases.h: what the fused attention must not mind.  Head widths 64, 128 and 256,
  * groups of 1, 3, 5, 8, 16 heads, blocks of 4 to 32, rows without keys, tiles that end
- * in the middle of a token. */
+ * in the middle of a token, and rows so few that their keys are taken in pieces. */
 /* clang-format off */
 static const struct op_case more[] = {
     {"attn_span", "T=1 n=16 m=8 D=128 S=1000", 0, 0},
     {"attn_span", "T=130 n=5 m=1 D=64 S=130 z=3 e=1", 0, 0},
     {"attn_span", "T=77 n=8 m=8 D=128 S=300 l=33", 0, 0},
     {"attn_span", "T=300 n=8 m=2 D=128 S=300 z=4", 0, 0},
+    {"attn_span", "T=1 n=6 m=1 D=256 S=40", 0, 0},
+    {"attn_span", "T=300 n=12 m=2 D=256 S=300 z=4", 0, 0},
+    {"attn_span", "T=97 n=3 m=3 D=256 S=500 e=1 l=70", 0, 0},
+    {"attn_span", "T=16 n=32 m=8 D=128 S=4096", 0, 0},
+    {"attn_span", "T=16 n=24 m=4 D=256 S=3000", 0, 0},
+    {"attn_span", "T=3 n=4 m=4 D=64 S=2111 l=900 e=1", 0, 0},
+    {"attn_span", "T=150 n=2 m=1 D=64 S=1500 z=9", 0, 0},
+    {"attn_block", "Q=16 n=32 m=8 D=128 S=3000 B=16", 0, 0},
+    {"attn_block", "Q=32 n=6 m=2 D=64 S=2500 B=16 c=1 v=5 l=700 z=2", 0, 0},
     {"attn_block", "Q=48 n=3 m=1 D=64 S=200 B=4 v=3 c=1", 0, 0},
     {"attn_block_bwd", "Q=4 n=4 m=1 D=128 S=0 B=4", 0, 0},
     {"attn_block_bwd", "Q=64 n=4 m=4 D=128 S=150 B=4 z=2 v=3", 0, 0},

@@ -44,14 +44,16 @@ struct attn_args {
     const bf16 *q, *dout;     // [tokens][n_h][D]
     const bf16 *o_in;         // forward's output, for backward
     bf16 *o, *dq;
-    void *lse;            // [tokens][n_h], f32 or bf16; NULL: not wanted
-    bool lse_short;       // bf16
-    float *stat;          // [2][n_kv][padded] by row: lse / ln 2, delta
-    int *own_lo, *own_hi; // [tokens], found by attn_bounds_kernel
-    int4 *bounds;         // [kinds][tiles of 64 rows]: see attn_reach
-    int *order;           // items of 128 rows, longest first
-    int4 *items, *sorted; // key side: first key, tiles [first, last), kind
-    int rows, padded;     // tokens * G, and rounded up to ATTN_QUERY_ROWS
+    void *lse;              // [tokens][n_h], f32 or bf16; NULL: not wanted
+    bool lse_short;         // bf16
+    float *stat;            // [2][n_kv][padded] by row: lse / ln 2, delta
+    int *own_lo, *own_hi;   // [tokens], found by attn_bounds_kernel
+    int4 *bounds;           // [kinds][tiles of 64 rows]: see attn_reach
+    int *order;             // items of 128 rows, longest first
+    float *part, *part_lse; // [parts][tokens][n_h][D] and [parts][tokens][n_h]
+    int parts, piece;       // a part has this many keys of the context; INT_MAX: all
+    int4 *items, *sorted;   // key side: first key, tiles [first, last), kind
+    int rows, padded;       // tokens * G, and rounded up to ATTN_QUERY_ROWS
     int tokens, group, kv_heads;
     uint32_t magic; // row / G = row * magic >> shift
     int shift;
@@ -68,6 +70,10 @@ enum {
     KERNEL_FWD_WIDE_128,
     KERNEL_FWD_TALL_64,
     KERNEL_FWD_TALL_128,
+    KERNEL_FWD_DEEP_256,
+    KERNEL_PART_64,
+    KERNEL_PART_128,
+    KERNEL_PART_256,
     KERNEL_DQ_WIDE_64,
     KERNEL_DQ_WIDE_128,
     KERNEL_DQ_TALL_64,
@@ -77,10 +83,13 @@ enum {
     KERNEL_COUNT
 };
 
-/* attn_is_fused: the fused kernels take bf16 of head width 64 and 128. */
-static inline bool attn_is_fused(struct tensor q)
+/* attn_is_fused: the fused kernels take bf16 of head width 64 and 128 both ways, of 256
+ * forward: drafters have no such heads. */
+static inline bool attn_is_fused(struct tensor q, bool backward)
 {
-    return q.type == DT_BF16 && (q.dim[2] == 64 || q.dim[2] == 128);
+    const int64_t width = q.dim[2];
+    return q.type == DT_BF16 &&
+           (width == 64 || width == 128 || (width == 256 && !backward));
 }
 
 /* attn_args_of describes one array of keys; attn_args_own adds the blocks' own. */
@@ -95,6 +104,10 @@ bool attn_two_fit(void);
 /* attn_plan takes scratch for a and fills the order of work; with `keys` the key side
  * of backward too. */
 void attn_plan(struct dev *d, struct attn_args *a, bool keys);
+
+/* attn_in_parts runs the planned pass with its keys in pieces, if there are too few
+ * query rows to fill the card; else false, and nothing is done. */
+bool attn_in_parts(struct dev *d, struct attn_args *a, int width);
 
 /* attn_dkv: the key side of backward, after dq has filled stat. */
 void attn_dkv(struct dev *d, const struct attn_args *a, int width);
@@ -129,6 +142,17 @@ static __device__ __forceinline__ size_t row_index(const struct attn_args &x, in
            (size_t)(g * x.group + row - t * x.group);
 }
 
+/* Rows of o, and the first of those of this block's piece in part. */
+static __host__ __device__ __forceinline__ size_t part_rows(const struct attn_args &x)
+{
+    return (size_t)x.rows * (size_t)x.kv_heads;
+}
+
+static __device__ __forceinline__ size_t part_row(const struct attn_args &x)
+{
+    return blockIdx.z * part_rows(x);
+}
+
 /* ---- what rows see ---- */
 
 /* What token t sees of one kind of keys; nothing is [ATTN_NONE, 0).  Not `real`: a row
@@ -149,6 +173,19 @@ static __device__ __forceinline__ int2 span_of(const struct attn_args &x, int ki
         hi = p.causal ? t + 1 : hi;
     }
     return lo < hi ? make_int2(lo, hi) : make_int2(ATTN_NONE, 0);
+}
+
+/* What of a span belongs to this block's piece: of the context the piece's keys, and
+ * the own block to the first. */
+static __device__ __forceinline__ int2 span_in_piece(const struct attn_args &x,
+                                                     int kind, int2 span)
+{
+    const int from = blockIdx.z * x.piece;
+    if (kind == 0 && x.parts > 1)
+        span = make_int2(max(span.x, from), min(span.y, from + x.piece));
+    else if (blockIdx.z > 0)
+        span.y = 0;
+    return span.x < span.y ? span : make_int2(ATTN_NONE, 0);
 }
 
 /* The reach of a warp's rows: lowest start, highest end, highest start, lowest end of

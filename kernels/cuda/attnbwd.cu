@@ -226,7 +226,7 @@ extern "C" void cuda_attn_block_bwd(struct dev *d, struct attn_grads g,
     a.keys[1].dv = (bf16 *)g.dvb.data;
     a.lse = lse.data;
     a.lse_short = lse.type == DT_BF16;
-    if (!attn_is_fused(q)) {
+    if (!attn_is_fused(q, true)) {
         attn_plain_bwd(d, &a, q);
         return;
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* attnplain.cu - attention without tiles: any head width, f32 or bf16.
  *
- * For what the fused kernels do not take: f32 (the mode of tests) and head widths other
- * than 64 and 128.  A warp has one query row, or one key, and goes through what belongs
- * to it in ascending order, lanes across the head; scores are f32 and exp is the exact
- * one.  Nothing is kept between rows, so keys are read once a row: slow, and simple
- * enough to be believed.  Twins: cpu/attn.c, cpu/attnbwd.c. */
+ * For what the fused kernels do not take: f32 (the mode of tests), head widths other
+ * than 64, 128 and, forward, 256.  A warp has one query row, or one key, and goes
+ * through what belongs to it in ascending order, lanes across the head; scores are f32
+ * and exp is the exact one.  Nothing is kept between rows, so keys are read once a row:
+ * slow, and simple enough to be believed.  Twins: cpu/attn.c, cpu/attnbwd.c. */
 #include "attn.cuh"
 
 enum { THREADS = 128, WARPS = THREADS / 32, PARTS = OP_HEAD_MAX / 32 };

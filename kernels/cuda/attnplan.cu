@@ -150,6 +150,8 @@ struct attn_args attn_args_of(struct tensor q, struct tensor k, struct tensor v,
     a.scale = scale;
     a.scale2 = scale * ATTN_LOG2E;
     a.block.block = 1;
+    a.parts = 1;
+    a.piece = INT_MAX;
     return a;
 }
 

@@ -2,12 +2,14 @@
 /* attnquery.cuh - the query side: what forward and dq share.
  *
  * A block holds 128 query rows and walks the keys that any of them sees, tiles of KEYS
- * through a ring of two stages.  Two shapes:
+ * through a ring of two stages.  Three shapes:
  *   wide  4 warps of 32 rows, left operands in shared memory, two blocks a
  *         multiprocessor: each 16 x 16 piece that ldmatrix brings feeds four mma.  For
  *         cards where mma outruns shared memory (sm_90) and two blocks fit.
  *   tall  8 warps of 16 rows, left operands in registers, one block: where 100 KB is
- *         all there is (sm_120), eight warps keep the schedulers busy. */
+ *         all there is (sm_120), eight warps keep the schedulers busy.
+ *   deep  tall, with half the keys a tile: heads of 256, whose sums and q fill the
+ *         registers (128 + 64 of 255) and whose tiles are twice as wide. */
 #ifndef ATTNQUERY_CUH
 #define ATTNQUERY_CUH
 
@@ -32,11 +34,14 @@ template <class C> struct query_smem {
 
 template <int D> using fwd_wide = query_shape<D, true, 64, 64, 1>;
 template <int D> using fwd_tall = query_shape<D, false, 64, 64, 1>;
+template <int D> using fwd_deep = query_shape<D, false, 32, 32, 1>;
+template <int D> using part_deep = query_shape<D, false, 32, 16, 1>;
 template <int D> using dq_wide = query_shape<D, true, 32, 32, 2>;
 template <int D> using dq_tall = query_shape<D, false, 64, 32, 2>;
 
 static_assert(sizeof(query_smem<fwd_wide<128>>) <= ATTN_SMEM_MAX, "sm_120's limit");
 static_assert(sizeof(query_smem<fwd_tall<128>>) <= ATTN_SMEM_MAX, "sm_120's limit");
+static_assert(sizeof(query_smem<fwd_deep<256>>) <= ATTN_SMEM_MAX, "sm_120's limit");
 static_assert(sizeof(query_smem<dq_wide<128>>) <= ATTN_SMEM_MAX, "sm_120's limit");
 static_assert(sizeof(query_smem<dq_tall<128>>) <= ATTN_SMEM_MAX, "sm_120's limit");
 
@@ -97,7 +102,7 @@ static __device__ __forceinline__ void query_begin(const struct attn_args &x, in
     int row = 16 * C::MT * warp + l.id % (16 * C::MT);
     int t = row_token(x, min(first + row, x.rows - 1));
     for (int kind = 0; kind < x.kinds; kind++) {
-        int2 span = span_of(x, kind, t, first + row < x.rows);
+        int2 span = span_in_piece(x, kind, span_of(x, kind, t, first + row < x.rows));
         int4 reach = attn_reach(span);
         smem->span[kind][row] = span;
         if (l.id == 0)
