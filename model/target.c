@@ -65,6 +65,27 @@ int target_open(struct target **out, struct dev *d, const char *dir, int64_t las
                      head ? TARGET_LOGITS : TARGET_HEADLESS, NULL);
 }
 
+int target_random(struct target **out, struct dev *d, const struct target_config *c,
+                  int64_t layers, uint64_t seed)
+{
+    struct target *t = mem_zero(1, sizeof *t);
+    int rc = E_MEMORY;
+    if (!t)
+        return rc;
+    t->dev = d;
+    t->config = *c;
+    t->layers = layers;
+    TRY_GOTO(rc, check_device(t, "random weights"), out);
+    t->layer = mem_zero((size_t)c->layers, sizeof *t->layer);
+    rc = t->layer ? target_load_drawn(t, seed) : E_MEMORY;
+out:
+    if (rc < 0)
+        target_close(t);
+    else
+        *out = t;
+    return rc;
+}
+
 int target_vocabulary(struct target **out, struct dev *d, const char *dir)
 {
     return open_with(out, d, dir, 0, TARGET_VOCABULARY, NULL);

@@ -30,6 +30,11 @@ int target_open(struct target **out, struct dev *d, const char *dir, int64_t las
                 bool head);
 void target_close(struct target *t);
 
+/* target_random is the first `layers` layers of a target of this shape with weights
+ * that are drawn on the device: for benches, which need no checkpoint. */
+int target_random(struct target **out, struct dev *d, const struct target_config *c,
+                  int64_t layers, uint64_t seed);
+
 /* target_share is a view of t's weights for another handle of the same device: passes
  * of one handle run one at a time, so each thread takes its own.  Closed before t. */
 int target_share(struct target **out, const struct target *t, struct dev *d);

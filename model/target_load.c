@@ -36,7 +36,7 @@ static void find_names(struct want *k, const struct st_model *m)
     };
     k->prefix = "model.";
     k->head = "lm_head.weight";
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && m; i++)
         if (k->t->config.hybrid && st_model_find(m, known[i][0])) {
             k->prefix = known[i][1];
             k->head = known[i][2];
@@ -144,14 +144,15 @@ static void want_layer(struct want *k)
     ask(k, &y->down, WEIGHTS_PANELS, "mlp.down_proj.weight", h, inter);
 }
 
-/* want_all lists every tensor of the checkpoint.  The head is lm_head.weight where
- * there is one and else the embedding, whatever config.json says. */
+/* want_all lists every tensor of the checkpoint, or, with m NULL, of one as published.
+ * The head is lm_head.weight where there is one and else the embedding, whatever
+ * config.json says. */
 static void want_all(struct want *k, const struct st_model *m, enum target_head head)
 {
     struct target *t = k->t;
     const struct target_config *c = &t->config;
     enum weights_form form = head == TARGET_LOGITS ? WEIGHTS_PANELS : WEIGHTS_ROWS;
-    bool own = st_model_find(m, k->head) != NULL;
+    bool own = !m || st_model_find(m, k->head) != NULL;
     weights_want(&k->w, &t->embed, WEIGHTS_ROWS, c->vocab, c->hidden,
                  "%sembed_tokens.weight", k->prefix);
     for (k->l = 0; k->l < c->layers; k->l++)
@@ -188,16 +189,22 @@ static int measure(struct want *k, const struct st_model *m, enum target_head he
     return 0;
 }
 
-int target_load(struct target *t, const struct st_model *m, enum target_head head,
-                size_t *only)
+static struct want want_new(struct target *t, const struct st_model *m)
 {
     bool hybrid = t->config.hybrid;
     struct want k = {.w = {.fp8 = t->config.fp8, .ignore = hybrid ? beside : NULL},
                      .t = t,
                      .gain = hybrid ? WEIGHTS_ONE : WEIGHTS_ACT};
+    find_names(&k, m);
+    return k;
+}
+
+int target_load(struct target *t, const struct st_model *m, enum target_head head,
+                size_t *only)
+{
+    struct want k = want_new(t, m);
     size_t bytes;
     int rc;
-    find_names(&k, m);
     TRY_GOTO(rc, measure(&k, m, head, only ? only : &bytes), out);
     if (only)
         goto out;
@@ -206,6 +213,22 @@ int target_load(struct target *t, const struct st_model *m, enum target_head hea
     TRY_GOTO(rc, open_rope(t, &t->arena), out);
     if (!t->head.data && head == TARGET_VOCABULARY)
         t->head = t->embed;
+out:
+    weights_drop(&k.w);
+    return rc;
+}
+
+int target_load_drawn(struct target *t, uint64_t seed)
+{
+    struct want k = want_new(t, NULL);
+    struct arena plan = arena_plan();
+    int rc;
+    want_all(&k, NULL, TARGET_HEADLESS);
+    TRY_GOTO(rc, weights_draw(&k.w, t->dev, &plan, seed), out);
+    TRY_GOTO(rc, open_rope(t, &plan), out);
+    TRY_GOTO(rc, arena_open(&t->arena, t->dev, "the target", plan.used), out);
+    TRY_GOTO(rc, weights_draw(&k.w, t->dev, &t->arena, seed), out);
+    TRY_GOTO(rc, open_rope(t, &t->arena), out);
 out:
     weights_drop(&k.w);
     return rc;

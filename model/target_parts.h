@@ -43,6 +43,9 @@ enum target_head { TARGET_HEADLESS, TARGET_LOGITS, TARGET_VOCABULARY };
 int target_load(struct target *t, const struct st_model *m, enum target_head head,
                 size_t *only);
 
+/* target_load_drawn fills them without a checkpoint. */
+int target_load_drawn(struct target *t, uint64_t seed);
+
 /* Working memory of a pass: T rows, R rows more that are replayed.  What attention,
  * DeltaNet and MLP use is the same memory. */
 struct acts {

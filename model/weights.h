@@ -70,4 +70,8 @@ int weights_match(struct weights *w, const struct st_model *m);
 int weights_load(struct weights *w, struct dev *d, struct arena *a);
 void weights_drop(struct weights *w);
 
+/* weights_draw is weights_load without a checkpoint and without weights_match: what is
+ * wanted gets normal deviates, drawn on the device (for benches). */
+int weights_draw(struct weights *w, struct dev *d, struct arena *a, uint64_t seed);
+
 #endif

@@ -132,14 +132,13 @@ static size_t staging_bytes(const struct weights *w)
     return most;
 }
 
-static struct tensor carve_panels(const struct weights_entry *e, struct dev *d,
-                                  struct arena *a)
+struct tensor weights_carve_panels(struct tensor raw, struct dev *d, struct arena *a)
 {
-    struct tensor p = raw_tensor(e, NULL);
-    int64_t bytes = (int64_t)op_pack_bytes(d, p);
-    p.data = arena_tensor(a, DT_U8, T1(bytes)).data;
-    p.layout = T_PANELS;
-    return p;
+    raw.data = NULL;
+    int64_t bytes = (int64_t)op_pack_bytes(d, raw);
+    raw.data = arena_tensor(a, DT_U8, T1(bytes)).data;
+    raw.layout = T_PANELS;
+    return raw;
 }
 
 static int load_entry(const struct weights_entry *e, struct dev *d, struct arena *a,
@@ -151,7 +150,7 @@ static int load_entry(const struct weights_entry *e, struct dev *d, struct arena
         raw = *e->to = arena_tensor(a, raw.type, e->rank, e->dim);
         return a->base ? put_rows(e, d, raw) : 0;
     case WEIGHTS_PANELS:
-        *e->to = carve_panels(e, d, a);
+        *e->to = weights_carve_panels(raw, d, a);
         if (!a->base)
             return 0;
         TRY(put_rows(e, d, raw));

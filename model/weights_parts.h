@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weights_parts.h - what weights.c and weights_load.c share; private to them. */
+/* weights_parts.h - what the files of weights share; private to them. */
 #ifndef WEIGHTS_PARTS_H
 #define WEIGHTS_PARTS_H
 
@@ -24,5 +24,8 @@ static inline int64_t weights_blocks(int64_t n)
 {
     return (n + WEIGHTS_BLOCK - 1) / WEIGHTS_BLOCK;
 }
+
+/* weights_carve_panels makes room for `raw` as op_pack packs it. */
+struct tensor weights_carve_panels(struct tensor raw, struct dev *d, struct arena *a);
 
 #endif
