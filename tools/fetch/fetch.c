@@ -390,14 +390,14 @@ static int buffer_memory(const struct run *r, int64_t *out)
     int64_t rest = cfg.memory - memory_used() - 200 * r->list.n -
                    cfg.connections * (128 << 10) - (8 << 20);
     *out = rest;
-    if (rest >= 2 * cfg.piece)
+    if (rest >= 2 * TRANSFER_WINDOW)
         return 0;
     return err_set(E_CONFIG,
-                   "option --memory: %lld bytes are too few for %lld objects, "
-                   "%lld connections and parts of %lld bytes: %lld would do",
+                   "option --memory: %lld bytes are too few for %lld objects "
+                   "and %lld connections: %lld would do",
                    (long long)cfg.memory, (long long)r->list.n,
-                   (long long)cfg.connections, (long long)cfg.piece,
-                   (long long)(cfg.memory - rest + 2 * cfg.piece));
+                   (long long)cfg.connections,
+                   (long long)(cfg.memory - rest + 2 * TRANSFER_WINDOW));
 }
 
 /* With a rate the parts are small enough to keep it evenly. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* transfer.h - remote objects into temporaries, many pieces at a time.
  *
- * Threads of event loops take pieces from one queue, assemble each in a buffer, check
- * it, and write it with one call.  The caller's thread hears of every object that has
- * ended, puts groups of them in place and reports, while the loops go on.  It also
- * opens the files of large objects, which may mean to check what an earlier run left.
+ * Threads of event loops take pieces from one queue, gather what comes of each in a
+ * window from a pool, check it, and write a window with one call.  The caller's thread
+ * hears of every object that has ended, puts groups of them in place and reports, while
+ * the loops go on.  It also opens the files of large objects, which may mean to check
+ * what an earlier run left.
  */
 #ifndef TRANSFER_H
 #define TRANSFER_H
@@ -15,6 +16,8 @@
 #include "object.h"
 #include "place.h"
 #include "scheme.h"
+
+enum { TRANSFER_WINDOW = 256 << 10 }; /* bytes */
 
 struct transfer_rules {
     int threads;     /* event loops */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* transfer_flight.c - one request: what comes is held against what was asked for, goes
- * into a buffer, is added up, and is written when it is all there. */
+/* transfer_flight.c - one request: what comes is held against what was asked for, added
+ * up, gathered in a window, and written a window at a time.
+ *
+ * A window is small, so that its bytes are still in the processor's cache when they are
+ * written, and a piece may be of any size: what a piece has written counts only when
+ * all of it came (partial_note, place_written).  An object that fits into a window has
+ * no file before it is known to be right. */
 #include <string.h>
 
 #include "crc.h"
@@ -19,15 +24,46 @@ static const char *key_of(const struct flight *f)
     return f->work.task->object->key;
 }
 
-/* A body that is longer than the buffer: its file is written as it comes. */
-static int spill(struct flight *f)
+/* The first bytes: are they what was asked for, and what will they be checked by? */
+static int begin_body(struct flight *f)
 {
+    const struct piece *p = &f->work.piece;
+    struct keep *k = keep_of(f->work.task);
+    struct want *w = &k->want;
+    TRY(piece_check(p, &f->call.head));
+    if (p->kind == PIECE_WHOLE)
+        TRY(want_of(w, p->object, &f->call.head));
+    f->also = w->kind == WANT_CRC && w->crc != CRC64NVME &&
+              (p->kind == PIECE_WHOLE || k->other);
+    if (p->kind == PIECE_WHOLE && w->kind == WANT_SHA256 &&
+        !(f->digest = digest_open(DIGEST_SHA256)))
+        return E_MEMORY;
+    f->begun = true;
+    return 0;
+}
+
+static void add_up(struct flight *f, const char *bytes, size_t n)
+{
+    f->sum = crc_add(CRC64NVME, f->sum, bytes, n);
+    if (f->also)
+        f->other = crc_add(keep_of(f->work.task)->want.crc, f->other, bytes, n);
+    if (f->digest)
+        digest_add(f->digest, bytes, n);
+}
+
+/* Writes the window to the piece's place in its file. */
+static int write_window(struct flight *f)
+{
+    const struct piece *p = &f->work.piece;
     const struct keep *k = keep_of(f->work.task);
-    if (f->fd < 0)
-        f->fd = place_create(f->loop->t->place, k->temp);
-    TRY(f->fd < 0 ? f->fd : 0);
-    TRY(file_pwrite(f->fd, f->buffer, f->got, f->at, key_of(f)));
-    f->sum = crc_add(CRC64NVME, f->sum, f->buffer, f->got);
+    int fd = k->partial.fd;
+    if (p->kind == PIECE_WHOLE) {
+        if (f->fd < 0)
+            f->fd = place_create(f->loop->t->place, k->temp);
+        TRY(fd = f->fd);
+    }
+    if (f->got > 0)
+        TRY(file_pwrite(fd, f->buffer, f->got, p->begin + f->at, key_of(f)));
     f->at += (int64_t)f->got;
     f->got = 0;
     return 0;
@@ -36,18 +72,19 @@ static int spill(struct flight *f)
 static int take_body(struct flight *f, const char *bytes, size_t n)
 {
     const struct piece *p = &f->work.piece;
-    if (f->at == 0 && f->got == 0)
-        TRY(piece_check(p, &f->call.head));
+    if (!f->begun)
+        TRY(begin_body(f));
     if (p->end >= 0 && f->at + (int64_t)(f->got + n) > p->end - p->begin)
         return err_set(E_REMOTE, "%s: more bytes than were asked for", key_of(f));
+    add_up(f, bytes, n);
     while (n > 0) {
+        if (f->got == f->size)
+            TRY(write_window(f));
         size_t now = n < f->size - f->got ? n : f->size - f->got;
         memcpy(f->buffer + f->got, bytes, now);
         f->got += now;
         bytes += now;
         n -= now;
-        if (n > 0)
-            TRY(spill(f));
     }
     return 0;
 }
@@ -63,80 +100,55 @@ static int on_body(struct http_call *c, const void *bytes, size_t n)
 
 /* ---- all bytes are there ---- */
 
-static int check_digest(const struct want *w, const struct flight *f)
+static int check_whole(struct flight *f)
 {
+    const struct object *o = f->work.task->object;
+    const struct want *w = &keep_of(f->work.task)->want;
     uint8_t got[DIGEST_MAX];
-    struct digest *d = digest_open(DIGEST_SHA256);
-    if (!d)
-        return E_MEMORY;
-    digest_add(d, f->buffer, f->got);
-    digest_end(d, got);
-    return want_sha256(w, f->work.task->object, got);
-}
-
-/* A whole object in the buffer.  What was spilled is checked when it is written. */
-static int check_whole(struct flight *f, uint64_t sum)
-{
-    const struct object *o = f->work.task->object;
-    struct keep *k = keep_of(f->work.task);
-    struct want *w = &k->want;
-    TRY(want_of(w, o, &f->call.head));
-    if (w->kind == WANT_CRC && w->crc == CRC64NVME)
-        return want_crc(w, o, sum);
-    if (f->at > 0)
-        return 0;
-    if (w->kind == WANT_CRC)
-        return want_crc(w, o, crc_add(w->crc, 0, f->buffer, f->got));
-    return w->kind == WANT_SHA256 ? check_digest(w, f) : 0;
-}
-
-static int write_whole(struct flight *f, uint64_t sum)
-{
-    const struct object *o = f->work.task->object;
-    const struct place *place = f->loop->t->place;
-    struct keep *k = keep_of(f->work.task);
-    int fd = f->fd >= 0 ? f->fd : place_create(place, k->temp);
-    TRY(fd < 0 ? fd : 0);
-    f->fd = -1;
-    int rc = f->got > 0 ? file_pwrite(fd, f->buffer, f->got, f->at, o->key) : 0;
-    bool again = k->want.kind == WANT_SHA256 ||
-                 (k->want.kind == WANT_CRC && k->want.crc != CRC64NVME);
-    if (rc == 0 && f->at > 0 && again)
-        rc = want_file(&k->want, o, fd, f->at + (int64_t)f->got);
-    if (rc < 0) {
-        place_discard(place, k->temp, fd);
-        return rc;
+    if (f->digest) {
+        digest_end(f->digest, got);
+        f->digest = NULL;
+        return want_sha256(w, o, got);
     }
-    k->sum = sum;
-    k->size = f->at + (int64_t)f->got;
-    return place_written(place, k->temp, fd, k->size, o->mtime_ns);
+    return want_crc(w, o, f->also ? f->other : f->sum);
 }
 
-static int write_piece(struct flight *f, uint64_t sum)
+static int finish_whole(struct flight *f)
 {
     struct keep *k = keep_of(f->work.task);
-    if (k->other)
-        k->other[f->work.index] = crc_add(k->want.crc, 0, f->buffer, f->got);
-    TRY(file_pwrite(k->partial.fd, f->buffer, f->got, f->work.piece.begin, key_of(f)));
-    return partial_note(&k->partial, f->work.index, sum);
+    TRY(check_whole(f));
+    TRY(write_window(f));
+    int fd = f->fd;
+    f->fd = -1;
+    k->sum = f->sum;
+    k->size = f->at;
+    return place_written(f->loop->t->place, k->temp, fd, k->size,
+                         f->work.task->object->mtime_ns);
+}
+
+static int finish_piece(struct flight *f)
+{
+    struct keep *k = keep_of(f->work.task);
+    if (f->also)
+        k->other[f->work.index] = f->other;
+    TRY(write_window(f));
+    return partial_note(&k->partial, f->work.index, f->sum);
 }
 
 static int finish(struct flight *f)
 {
     const struct piece *p = &f->work.piece;
     int64_t got = f->at + (int64_t)f->got;
-    if (got == 0 || p->kind == PIECE_HEAD) // no body, so nobody has looked
+    if (p->kind == PIECE_HEAD) {
         TRY(piece_check(p, &f->call.head));
-    if (p->kind == PIECE_HEAD)
         return want_of(&keep_of(f->work.task)->want, p->object, &f->call.head);
+    }
+    if (!f->begun) // no body
+        TRY(begin_body(f));
     if (p->end >= 0 && got != p->end - p->begin)
         return err_set(E_REMOTE, "%s: %lld of %lld bytes came", key_of(f),
                        (long long)got, (long long)(p->end - p->begin));
-    uint64_t sum = crc_add(CRC64NVME, f->sum, f->buffer, f->got);
-    if (p->kind == PIECE_RANGE)
-        return write_piece(f, sum);
-    TRY(check_whole(f, sum));
-    return write_whole(f, sum);
+    return p->kind == PIECE_RANGE ? finish_piece(f) : finish_whole(f);
 }
 
 /* ---- the end of a call ---- */
@@ -261,6 +273,9 @@ static void clear(struct flight *f)
     if (f->buffer)
         pool_give(&f->loop->t->pool, f->buffer, f->size);
     f->buffer = NULL;
+    if (f->digest)
+        digest_end(f->digest, (uint8_t[DIGEST_MAX]){0});
+    f->digest = NULL;
     if (f->fd >= 0)
         place_discard(f->loop->t->place, keep_of(f->work.task)->temp, f->fd);
     f->fd = -1;
@@ -310,12 +325,10 @@ static struct flight *flight_new(struct loop *l)
     return f;
 }
 
-static size_t buffer_size(const struct transfer *t, const struct piece *p)
+static size_t window_size(const struct piece *p)
 {
-    int64_t want = p->end >= 0 ? p->end - p->begin : t->rules->piece;
-    if (p->kind == PIECE_WHOLE && want > t->rules->piece)
-        want = t->rules->piece;
-    return (size_t)want;
+    int64_t want = p->end >= 0 ? p->end - p->begin : TRANSFER_WINDOW;
+    return (size_t)(want < TRANSFER_WINDOW ? want : TRANSFER_WINDOW);
 }
 
 static int send(struct flight *f)
@@ -337,10 +350,11 @@ int flight_start(struct loop *l, const struct work *w)
     f->work = *w;
     f->size = f->got = 0;
     f->at = 0;
-    f->sum = 0;
+    f->sum = f->other = 0;
+    f->begun = f->also = false;
     f->code = 0;
     if (w->piece.kind != PIECE_HEAD) {
-        f->size = buffer_size(l->t, &w->piece);
+        f->size = window_size(&w->piece);
         f->buffer = pool_take(&l->t->pool, f->size);
     }
     int rc = w->piece.kind == PIECE_HEAD || f->buffer ? send(f) : 0;

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "digest.h"
 #include "err.h"
 #include "http.h"
 #include "pace.h"
@@ -74,11 +75,13 @@ struct flight {
     struct loop *loop;
     struct work work;
     char *buffer;
-    size_t size, got; /* of the buffer */
-    int64_t at;       /* where its first byte belongs in the piece */
-    uint64_t sum;     /* of the bytes before that */
-    int fd;           /* of an object in one piece that does not fit the buffer */
-    int code;         /* why the body was refused, and */
+    size_t size, got;      /* of the buffer */
+    int64_t at;            /* bytes of the piece that were written before it */
+    bool begun, also;      /* the body has begun; `other` is added up, too */
+    uint64_t sum, other;   /* of all that came: CRC-64/NVME; another CRC */
+    struct digest *digest; /* the same, when a SHA-256 is wanted; else NULL */
+    int fd;                /* of an object in one piece that does not fit the buffer */
+    int code;              /* why the body was refused, and */
     char why[ERR_TEXT_MAX];
     struct flight *next, *next_all;
 };
