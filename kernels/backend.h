@@ -21,6 +21,12 @@ struct backend {
     void (*free)(struct dev *d, void *p);
     int (*put)(struct dev *d, void *to, const void *host, size_t bytes);
     int (*get)(struct dev *d, void *host, const void *from, size_t bytes);
+    /* These five may be NULL: then put and get do, and ordinary memory. */
+    int (*put_ahead)(struct dev *d, void *to, const void *host, size_t bytes);
+    void (*order)(struct dev *d);
+    int (*get_beside)(struct dev *d, void *host, const void *from, size_t bytes);
+    int (*host_alloc)(struct dev *d, void **out, size_t bytes);
+    void (*host_free)(struct dev *d, void *p);
     int (*sync)(struct dev *d);
     size_t (*pack_bytes)(const struct dev *d, struct tensor w);
     void (*matmul)(struct dev *d, struct tensor y, struct tensor x, struct tensor w,

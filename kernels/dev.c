@@ -134,6 +134,44 @@ int dev_get(struct dev *d, void *host, const void *from, size_t bytes)
     return bytes ? d->ops->get(d, host, from, bytes) : 0;
 }
 
+int dev_put_ahead(struct dev *d, void *to, const void *host, size_t bytes)
+{
+    if (!d->ops->put_ahead)
+        return dev_put(d, to, host, bytes);
+    TRY(report(d));
+    return bytes ? d->ops->put_ahead(d, to, host, bytes) : 0;
+}
+
+void dev_order(struct dev *d)
+{
+    if (d->ops->order && !d->error)
+        d->ops->order(d);
+}
+
+int dev_get_beside(struct dev *d, void *host, const void *from, size_t bytes)
+{
+    if (!bytes)
+        return 0;
+    return (d->ops->get_beside ? d->ops->get_beside : d->ops->get)(d, host, from,
+                                                                   bytes);
+}
+
+int dev_host_alloc(struct dev *d, void **out, size_t bytes)
+{
+    if (d->ops->host_alloc)
+        return d->ops->host_alloc(d, out, bytes);
+    *out = mem_alloc(bytes);
+    return *out ? 0 : E_MEMORY;
+}
+
+void dev_host_free(struct dev *d, void *p)
+{
+    if (p && d->ops->host_free)
+        d->ops->host_free(d, p);
+    else
+        mem_free(p);
+}
+
 int dev_sync(struct dev *d)
 {
     if (!d->error) {

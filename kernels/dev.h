@@ -81,6 +81,21 @@ int dev_put(struct dev *d, void *to, const void *host,
 int dev_get(struct dev *d, void *host, const void *from,
             size_t bytes); /* synchronises */
 
+/* Copies beside the work.  dev_put_ahead is dev_put, but may run beside the work issued
+ * since the last dev_order.  That makes what was put ahead visible to the work issued
+ * after it, and what is put ahead after it wait for the work issued before. */
+int dev_put_ahead(struct dev *d, void *to, const void *host, size_t bytes);
+void dev_order(struct dev *d);
+
+/* dev_get_beside brings what work that has been waited for left, beside the work issued
+ * since; any thread may call it. */
+int dev_get_beside(struct dev *d, void *host, const void *from, size_t bytes);
+
+/* dev_host_alloc gives memory of the host that the device reads and writes by itself:
+ * page-locked where that is a GPU.  dev_host_free accepts NULL. */
+int dev_host_alloc(struct dev *d, void **out, size_t bytes);
+void dev_host_free(struct dev *d, void *p);
+
 /* dev_sync waits for all issued work and returns the sticky error, once set for good.
  */
 int dev_sync(struct dev *d);

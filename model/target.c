@@ -23,7 +23,7 @@ static int check_device(const struct target *t, const char *dir)
  * that can be wrong with a checkpoint is found before the device is asked for memory.
  */
 static int open_with(struct target **out, struct dev *d, const char *dir,
-                     int64_t layers, enum target_head head, size_t *only)
+                     int64_t layers, enum target_head head, size_t memory, size_t *only)
 {
     struct st_model m = {0};
     struct target *t = mem_zero(1, sizeof *t);
@@ -48,7 +48,7 @@ static int open_with(struct target **out, struct dev *d, const char *dir,
         goto out;
     }
     TRY_GOTO(rc, st_model_open(&m, dir), out);
-    rc = target_load(t, &m, head, only);
+    rc = target_load(t, &m, head, memory, only);
 out:
     st_model_close(&m);
     if (rc < 0)
@@ -62,7 +62,7 @@ int target_open(struct target **out, struct dev *d, const char *dir, int64_t las
                 bool head)
 {
     return open_with(out, d, dir, last_layer < 0 ? -1 : last_layer + 1,
-                     head ? TARGET_LOGITS : TARGET_HEADLESS, NULL);
+                     head ? TARGET_LOGITS : TARGET_HEADLESS, 0, NULL);
 }
 
 int target_random(struct target **out, struct dev *d, const struct target_config *c,
@@ -86,16 +86,28 @@ out:
     return rc;
 }
 
+int target_open_within(struct target **out, struct dev *d, const char *dir,
+                       int64_t last_layer, size_t memory)
+{
+    return open_with(out, d, dir, last_layer < 0 ? -1 : last_layer + 1, TARGET_HEADLESS,
+                     memory, NULL);
+}
+
+bool target_streams(const struct target *t)
+{
+    return t->stream != NULL;
+}
+
 int target_vocabulary(struct target **out, struct dev *d, const char *dir)
 {
-    return open_with(out, d, dir, 0, TARGET_VOCABULARY, NULL);
+    return open_with(out, d, dir, 0, TARGET_VOCABULARY, 0, NULL);
 }
 
 int target_vocabulary_bytes(size_t *bytes, uint64_t *digest, struct dev *d,
                             const char *dir)
 {
     struct target *t;
-    TRY(open_with(&t, d, dir, 0, TARGET_VOCABULARY, bytes));
+    TRY(open_with(&t, d, dir, 0, TARGET_VOCABULARY, 0, bytes));
     *digest = t->digest;
     target_close(t);
     return 0;
@@ -106,6 +118,7 @@ void target_close(struct target *t)
     if (!t)
         return;
     if (!t->shared) {
+        target_stream_close(t);
         arena_close(&t->arena);
         mem_free(t->layer);
     }
@@ -114,6 +127,8 @@ void target_close(struct target *t)
 
 int target_share(struct target **out, const struct target *t, struct dev *d)
 {
+    if (t->stream)
+        bug("a target that is there in parts cannot be shared");
     struct target *view = mem_alloc(sizeof *view);
     if (!view)
         return E_MEMORY;

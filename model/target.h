@@ -28,6 +28,14 @@ struct target;
  * missing ones and wrong shapes are E_FORMAT / E_CONFIG naming the tensor. */
 int target_open(struct target **out, struct dev *d, const char *dir, int64_t last_layer,
                 bool head);
+
+/* target_open_within keeps at most `memory` bytes of weights on the device (0: any), no
+ * head.  A target that takes more streams: only its embedding stays there, and every
+ * pass brings the layers from the checkpoint, which must not change meanwhile. E_CONFIG
+ * when not even that fits. */
+int target_open_within(struct target **out, struct dev *d, const char *dir,
+                       int64_t last_layer, size_t memory);
+bool target_streams(const struct target *t);
 void target_close(struct target *t);
 
 /* target_random is the first `layers` layers of a target of this shape with weights
@@ -79,5 +87,11 @@ struct cache_form target_cache_form(const struct target *t, int64_t capacity,
  * window (0 without one); target_forward takes it from `work` and gives it back. */
 size_t target_bytes(const struct target *t, int64_t rows, int64_t window);
 int target_forward(struct target *t, struct target_pass *p, struct arena *work);
+
+/* target_group runs n passes without caches, each layer through all of them before the
+ * next: what that is good for is a target that streams.  The results are those of
+ * target_forward. */
+size_t target_group_bytes(const struct target *t, int64_t rows, int n);
+int target_group(struct target *t, struct target_pass *p, int n, struct arena *work);
 
 #endif

@@ -13,6 +13,7 @@
 #include "target_parts.h"
 
 #include "err.h"
+#include "mem.h"
 #include "op.h"
 
 static void carve_attn(struct acts *a, const struct target *t, int64_t rows,
@@ -55,29 +56,35 @@ static size_t back(struct arena *work, size_t mark, size_t most)
     return used > most ? used : most;
 }
 
-static struct acts carve(const struct target *t, int64_t rows, int64_t window,
-                         struct arena *work)
+/* carve_own makes what a pass has to itself, from layer to layer. */
+static void carve_own(struct acts *a, const struct target *t, int64_t rows,
+                      int64_t window, struct arena *work)
 {
     const struct target_config *c = &t->config;
-    struct acts a = {0};
-    enum dtype act = t->dev->act;
-    struct tensor *const index[] = {&a.ids, &a.pos, &a.lo, &a.hi};
+    struct tensor *const index[] = {&a->ids, &a->pos, &a->lo, &a->hi};
     for (int i = 0; i < 4; i++)
         *index[i] = arena_tensor(work, DT_I32, T1(rows));
-    a.zero = arena_tensor(work, DT_I32, T1(c->bias ? rows : 0));
-    a.from = arena_tensor(work, DT_I32, T1(c->hybrid ? rows + window : 0));
-    a.x = arena_tensor(work, act, T2(rows, c->hidden));
-    a.u = arena_tensor(work, act, T2(rows, c->hidden));
+    a->zero = arena_tensor(work, DT_I32, T1(c->bias ? rows : 0));
+    a->from = arena_tensor(work, DT_I32, T1(c->hybrid ? rows + window : 0));
+    a->x = arena_tensor(work, t->dev->act, T2(rows, c->hidden));
+}
+
+/* carve_within makes what is done with inside a layer, and so is shared by passes. */
+static void carve_within(struct acts *a, const struct target *t, int64_t rows,
+                         int64_t window, struct arena *work)
+{
+    const struct target_config *c = &t->config;
+    enum dtype act = t->dev->act;
+    a->u = arena_tensor(work, act, T2(rows, c->hidden));
     size_t mark = work->used, most = 0;
-    carve_attn(&a, t, rows, work);
+    carve_attn(a, t, rows, work);
     most = back(work, mark, most);
     if (c->hybrid)
-        carve_delta(&a, t, rows, window, work);
+        carve_delta(a, t, rows, window, work);
     most = back(work, mark, most);
-    a.g = arena_tensor(work, act, T2(rows, c->inter));
-    a.up = arena_tensor(work, act, T2(rows, c->inter));
+    a->g = arena_tensor(work, act, T2(rows, c->inter));
+    a->up = arena_tensor(work, act, T2(rows, c->inter));
     work->used = back(work, mark, most);
-    return a;
 }
 
 struct cache_form target_cache_form(const struct target *t, int64_t capacity,
@@ -96,8 +103,20 @@ struct cache_form target_cache_form(const struct target *t, int64_t capacity,
 size_t target_bytes(const struct target *t, int64_t rows, int64_t window)
 {
     struct arena plan = arena_plan();
-    carve(t, rows, window, &plan);
+    struct acts a;
+    carve_own(&a, t, rows, window, &plan);
+    carve_within(&a, t, rows, window, &plan);
     return plan.used;
+}
+
+size_t target_group_bytes(const struct target *t, int64_t rows, int n)
+{
+    struct arena plan = arena_plan();
+    struct acts a;
+    carve_own(&a, t, rows, 0, &plan);
+    size_t own = plan.used;
+    carve_within(&a, t, rows, 0, &plan);
+    return plan.used + (size_t)(n - 1) * own;
 }
 
 static int check(const struct target *t, const struct target_pass *p)
@@ -149,38 +168,83 @@ static void logits(struct target *t, const struct acts *a, struct tensor out)
     op_matmul(t->dev, out, u, t->head, false);
 }
 
-int target_forward(struct target *t, struct target_pass *p, struct arena *work)
+static void layer(struct target *t, int64_t l, struct acts *a,
+                  const struct target_pass *p)
 {
-    size_t used = work->used;
-    int tapped = 0;
-    TRY(check(t, p));
-    struct acts a = carve(t, p->rows, p->cache ? p->cache->window : 0, work);
-    int rc = put(t, &a, p);
-    if (rc < 0)
-        goto out;
-    op_gather(t->dev, a.x, t->embed, a.ids);
-    for (int64_t l = 0; l < t->layers; l++) {
-        if (t->config.linear[l])
-            target_delta(t, l, &a, p);
-        else
-            target_attn(t, l, &a, p);
-        mlp(t, l, &a);
-        if (p->aux.data && tapped < p->taps && p->tap[tapped] == l)
-            op_tap(t->dev, p->aux, a.x, tapped++);
-    }
-    if (p->aux.data && tapped < p->taps)
-        bug("tap of layer %lld, %lld layers are open", (long long)p->tap[tapped],
+    if (t->config.linear[l])
+        target_delta(t, l, a, p);
+    else
+        target_attn(t, l, a, p);
+    mlp(t, l, a);
+    if (p->aux.data && a->tapped < p->taps && p->tap[a->tapped] == l)
+        op_tap(t->dev, p->aux, a->x, a->tapped++);
+}
+
+static void finish(struct target *t, const struct acts *a, struct target_pass *p)
+{
+    if (p->aux.data && a->tapped < p->taps)
+        bug("tap of layer %lld, %lld layers are open", (long long)p->tap[a->tapped],
             (long long)t->layers);
     if (p->last.data)
-        op_convert(t->dev, p->last, a.x);
+        op_convert(t->dev, p->last, a->x);
     if (p->logits.data)
-        logits(t, &a, p->logits);
-    rc = dev_sync(t->dev);
-    if (rc == 0 && p->cache) {
-        target_delta_done(&a, p);
-        p->cache->len += p->rows;
+        logits(t, a, p->logits);
+}
+
+/* begin carves the passes' memory and embeds their tokens. */
+static int begin(struct target *t, struct acts *a, struct target_pass *p, int n,
+                 struct arena *work)
+{
+    for (int i = 0; i < n; i++)
+        TRY(check(t, &p[i]));
+    for (int i = 0; i < n; i++)
+        carve_own(&a[i], t, p[i].rows, p[i].cache ? p[i].cache->window : 0, work);
+    size_t mark = work->used, most = 0;
+    for (int i = 0; i < n; i++) {
+        carve_within(&a[i], t, p[i].rows, p[i].cache ? p[i].cache->window : 0, work);
+        most = back(work, mark, most);
     }
+    for (int i = 0; i < n; i++) {
+        TRY(put(t, &a[i], &p[i]));
+        op_gather(t->dev, a[i].x, t->embed, a[i].ids);
+    }
+    return 0;
+}
+
+static int run(struct target *t, struct acts *a, struct target_pass *p, int n)
+{
+    for (int64_t l = 0; l < t->layers; l++) {
+        TRY(target_stream_place(t, l));
+        for (int i = 0; i < n; i++)
+            layer(t, l, &a[i], &p[i]);
+        TRY(target_stream_bring(t, (l + 1) % t->layers));
+    }
+    for (int i = 0; i < n; i++)
+        finish(t, &a[i], &p[i]);
+    return dev_sync(t->dev);
+}
+
+int target_group(struct target *t, struct target_pass *p, int n, struct arena *work)
+{
+    size_t used = work->used;
+    struct acts *a = mem_zero((size_t)n, sizeof *a);
+    int rc = E_MEMORY;
+    if (!a)
+        return rc;
+    TRY_GOTO(rc, begin(t, a, p, n, work), out);
+    rc = run(t, a, p, n);
+    for (int i = 0; i < n && rc == 0; i++)
+        if (p[i].cache) {
+            target_delta_done(&a[i], &p[i]);
+            p[i].cache->len += p[i].rows;
+        }
 out:
     arena_reset(work, used);
+    mem_free(a);
     return rc;
+}
+
+int target_forward(struct target *t, struct target_pass *p, struct arena *work)
+{
+    return target_group(t, p, 1, work);
 }

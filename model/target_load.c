@@ -155,8 +155,11 @@ static void want_all(struct want *k, const struct st_model *m, enum target_head 
     bool own = !m || st_model_find(m, k->head) != NULL;
     weights_want(&k->w, &t->embed, WEIGHTS_ROWS, c->vocab, c->hidden,
                  "%sembed_tokens.weight", k->prefix);
-    for (k->l = 0; k->l < c->layers; k->l++)
+    for (k->l = 0; k->l < c->layers; k->l++) {
+        k->w.part = (int)k->l + 1;
         want_layer(k);
+    }
+    k->w.part = 0;
     weights_want(&k->w, head == TARGET_LOGITS ? &t->norm : NULL, k->gain, c->hidden, 0,
                  "%snorm.weight", k->prefix);
     if (own)
@@ -167,7 +170,7 @@ static void want_all(struct want *k, const struct st_model *m, enum target_head 
                      "%sembed_tokens.weight", k->prefix);
 }
 
-static int open_rope(struct target *t, struct arena *a)
+int target_open_rope(struct target *t, struct arena *a)
 {
     const struct target_config *c = &t->config;
     struct rope r = {c->rope_theta, c->head_dim, c->rotary, c->scaling};
@@ -184,7 +187,7 @@ static int measure(struct want *k, const struct st_model *m, enum target_head he
     TRY(weights_match(&k->w, m));
     TRY(st_model_digest(m, &t->digest));
     TRY(weights_load(&k->w, t->dev, &plan));
-    TRY(open_rope(t, &plan));
+    TRY(target_open_rope(t, &plan));
     *bytes = plan.used;
     return 0;
 }
@@ -199,8 +202,8 @@ static struct want want_new(struct target *t, const struct st_model *m)
     return k;
 }
 
-int target_load(struct target *t, const struct st_model *m, enum target_head head,
-                size_t *only)
+int target_load(struct target *t, struct st_model *m, enum target_head head,
+                size_t memory, size_t *only)
 {
     struct want k = want_new(t, m);
     size_t bytes;
@@ -208,9 +211,13 @@ int target_load(struct target *t, const struct st_model *m, enum target_head hea
     TRY_GOTO(rc, measure(&k, m, head, only ? only : &bytes), out);
     if (only)
         goto out;
+    if (memory && bytes > memory) {
+        rc = target_stream_open(t, m, &k.w, memory);
+        goto out;
+    }
     TRY_GOTO(rc, arena_open(&t->arena, t->dev, "the target", bytes), out);
     TRY_GOTO(rc, weights_load(&k.w, t->dev, &t->arena), out);
-    TRY_GOTO(rc, open_rope(t, &t->arena), out);
+    TRY_GOTO(rc, target_open_rope(t, &t->arena), out);
     if (!t->head.data && head == TARGET_VOCABULARY)
         t->head = t->embed;
 out:
@@ -225,10 +232,10 @@ int target_load_drawn(struct target *t, uint64_t seed)
     int rc;
     want_all(&k, NULL, TARGET_HEADLESS);
     TRY_GOTO(rc, weights_draw(&k.w, t->dev, &plan, seed), out);
-    TRY_GOTO(rc, open_rope(t, &plan), out);
+    TRY_GOTO(rc, target_open_rope(t, &plan), out);
     TRY_GOTO(rc, arena_open(&t->arena, t->dev, "the target", plan.used), out);
     TRY_GOTO(rc, weights_draw(&k.w, t->dev, &t->arena, seed), out);
-    TRY_GOTO(rc, open_rope(t, &t->arena), out);
+    TRY_GOTO(rc, target_open_rope(t, &t->arena), out);
 out:
     weights_drop(&k.w);
     return rc;

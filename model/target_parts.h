@@ -3,6 +3,7 @@
  *
  *   target.c           opening, closing, sharing
  *   target_load.c      which tensors a family has, and under which names
+ *   target_stream.c    layers brought from the checkpoint, one after another
  *   target_forward.c   a pass: embedding, layers, taps, logits
  *   target_attn.c      the attention of a layer
  *   target_delta.c     Gated DeltaNet in its place */
@@ -12,6 +13,7 @@
 #include "target.h"
 
 #include "safetensors.h"
+#include "weights.h"
 
 struct layer {
     struct tensor input_norm, post_norm, gate, up, down;
@@ -23,6 +25,15 @@ struct layer {
     struct tensor mix, a, b, z, conv, a_log, dt_bias, out_norm, out;
 };
 
+/* The layers of a target that is too large: see target_stream.c. */
+struct target_stream {
+    struct st_model model;
+    struct weights weights;
+    struct arena stage; /* one layer as stored: the next */
+    struct arena place; /* one layer as products want it: the one at work */
+    int64_t brought;    /* which is on the stage; -1: none */
+};
+
 struct target {
     struct target_config config;
     struct dev *dev;
@@ -32,16 +43,33 @@ struct target {
     int64_t layers;      /* loaded: 0 .. layers - 1 */
     bool shared;         /* weights belong to another target */
     uint64_t digest;
+    struct target_stream *stream; /* owned; NULL: all layers are there */
 };
 
 /* What is wanted of the head: nothing (then no final norm either), the matrix packed
  * for products, or its rows without the norm. */
 enum target_head { TARGET_HEADLESS, TARGET_LOGITS, TARGET_VOCABULARY };
 
-/* target_load fills the weights of t, whose config and layers are set, or, with `only`,
- * does no more than tell what that takes on the device. */
-int target_load(struct target *t, const struct st_model *m, enum target_head head,
-                size_t *only);
+/* target_load fills the weights of t, whose config and layers are set, in at most
+ * `memory` bytes (0: any), or, with `only`, does no more than tell what that takes on
+ * the device.  Where the layers must be brought one by one, *m is moved into t. */
+int target_load(struct target *t, struct st_model *m, enum target_head head,
+                size_t memory, size_t *only);
+
+/* target_open_rope carves the frequencies. */
+int target_open_rope(struct target *t, struct arena *a);
+
+/* target_stream_open takes over model and wants, and loads what stays; E_CONFIG when
+ * that and two layers are more than `memory`. */
+int target_stream_open(struct target *t, struct st_model *m, struct weights *w,
+                       size_t memory);
+void target_stream_close(struct target *t);
+
+/* target_stream_place makes layer l ready for the work that follows, once it has been
+ * brought; target_stream_bring brings layer l beside the work issued so far, which must
+ * not be of a layer not placed yet.  Both do nothing where all layers are there. */
+int target_stream_place(struct target *t, int64_t l);
+int target_stream_bring(struct target *t, int64_t l);
 
 /* target_load_drawn fills them without a checkpoint. */
 int target_load_drawn(struct target *t, uint64_t seed);
@@ -64,6 +92,7 @@ struct acts {
     struct tensor z, out;          /* [T,n_v,E], [R+T,n_v,E] */
     struct tensor state;           /* [n_v,D,E], of a pass without a cache */
     int64_t first, replayed, keep; /* of the DeltaNet rows: see target_delta.c */
+    int tapped;
 };
 
 /* target_attn adds layer l's attention to a->x, target_delta its DeltaNet. */

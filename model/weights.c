@@ -23,8 +23,11 @@ void weights_want(struct weights *w, struct tensor *to, enum weights_form form,
     }
     w->entry = at;
     struct weights_entry *e = &w->entry[w->count++];
-    *e = (struct weights_entry){
-        .form = form, .rank = cols ? 2 : 1, .dim = {rows, cols}, .to = to};
+    *e = (struct weights_entry){.form = form,
+                                .part = w->part,
+                                .rank = cols ? 2 : 1,
+                                .dim = {rows, cols},
+                                .to = to};
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(e->name, sizeof e->name, fmt, ap);

@@ -31,6 +31,7 @@ enum weights_form {
 struct weights {
     struct weights_entry *entry; /* owned */
     int64_t count, capacity;
+    int part;    /* of what is wanted next: see weights_bring */
     bool failed; /* no memory; reported by weights_match */
     bool fp8;    /* matrices may be F8_E4M3: NAME with NAME_scale_inv [rows / 128, cols
                     / 128], rounded up, F32 or BF16; they are loaded as the bf16 nearest
@@ -68,6 +69,16 @@ int weights_match(struct weights *w, const struct st_model *m);
  * an arena of arena_plan it only counts.  Host memory: a few MiB, whatever the size of
  * the tensors. */
 int weights_load(struct weights *w, struct dev *d, struct arena *a);
+
+/* A model that is too large for the device is loaded by parts, a layer each, numbered
+ * from 1; part 0 stays.  weights_load_part is weights_load of one; weights_bring puts a
+ * part's tensors as they are stored into `stage`, ahead (dev_put_ahead), and
+ * weights_place carves them in `a` and fills them from there.  Both begin where the
+ * arena stands, and only count in one of arena_plan. */
+int weights_load_part(struct weights *w, struct dev *d, struct arena *a, int part);
+int weights_bring(struct weights *w, struct dev *d, struct arena *stage, int part);
+void weights_place(struct weights *w, struct dev *d, struct arena *a,
+                   struct arena *stage, int part);
 void weights_drop(struct weights *w);
 
 /* weights_draw is weights_load without a checkpoint and without weights_match: what is

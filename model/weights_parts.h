@@ -10,7 +10,7 @@ enum { WEIGHTS_BLOCK = 128 }; /* rows and columns that share a scale */
 struct weights_entry {
     char name[96];
     enum weights_form form;
-    int rank;
+    int part, rank;
     int64_t dim[2]; /* as loaded */
     bool picked;
     struct weights_pick pick;

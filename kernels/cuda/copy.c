@@ -4,7 +4,10 @@
  * A copy from memory that may be paged out is first copied by the driver, by one
  * thread: 10 GB/s of the 50 that the bus carries.  Here all threads fill one piece
  * while the other is on its way.  A row of hidden states is 336 MB, so a step is
- * shorter by tens of milliseconds.  Small copies go to the driver as they are. */
+ * shorter by tens of milliseconds.  Small copies go to the driver as they are.
+ *
+ * Two streams of their own carry copies beside the work: layers of a target that does
+ * not fit go up ahead of it, states come down behind it into page-locked memory. */
 #include <cuda_runtime.h>
 
 #include <string.h>
@@ -18,7 +21,38 @@ enum { PIECE = 16 << 20, SMALL = 4 << 20, GRAIN = 1 << 20 };
 struct cuda_copy {
     char *piece[2];      /* page-locked */
     cudaEvent_t done[2]; /* the piece has been read, or filled, by the card */
+    struct {
+        cudaStream_t stream;
+        char *piece[2];           /* page-locked, once they are wanted */
+        cudaEvent_t done[2];      /* the piece has been read */
+        int next;                 /* piece to fill */
+        cudaEvent_t work, copied; /* see cuda_copy_order */
+    } ahead;
+    cudaStream_t beside;
 };
+
+/* open_pieces makes two pieces and their events. */
+static int open_pieces(char *piece[2], cudaEvent_t done[2])
+{
+    for (int i = 0; i < 2; i++) {
+        cudaError_t e = cudaMallocHost((void **)&piece[i], PIECE);
+        if (e == cudaSuccess)
+            e = cudaEventCreateWithFlags(&done[i], cudaEventDisableTiming);
+        if (e != cudaSuccess)
+            return err_set(E_MEMORY, "page-locked memory: %s", cudaGetErrorString(e));
+    }
+    return 0;
+}
+
+static void close_pieces(char *piece[2], cudaEvent_t done[2])
+{
+    for (int i = 0; i < 2; i++) {
+        if (done[i])
+            cudaEventDestroy(done[i]);
+        if (piece[i])
+            cudaFreeHost(piece[i]);
+    }
+}
 
 int cuda_copy_open(struct dev *d)
 {
@@ -26,25 +60,26 @@ int cuda_copy_open(struct dev *d)
     if (!c)
         return E_MEMORY;
     cuda_state(d)->copy = c;
-    for (int i = 0; i < 2; i++) {
-        cudaError_t e = cudaMallocHost((void **)&c->piece[i], PIECE);
-        if (e == cudaSuccess)
-            e = cudaEventCreateWithFlags(&c->done[i], cudaEventDisableTiming);
-        if (e != cudaSuccess)
-            return err_set(E_MEMORY, "page-locked memory: %s", cudaGetErrorString(e));
-    }
-    return 0;
+    TRY(open_pieces(c->piece, c->done));
+    cudaError_t e = cudaStreamCreateWithFlags(&c->beside, cudaStreamNonBlocking);
+    return e == cudaSuccess ? 0 : cuda_failed(e, E_DEVICE, "stream for copies");
 }
 
 void cuda_copy_close(struct dev *d)
 {
     struct cuda_copy *c = cuda_state(d)->copy;
-    for (int i = 0; c && i < 2; i++) {
-        if (c->done[i])
-            cudaEventDestroy(c->done[i]);
-        if (c->piece[i])
-            cudaFreeHost(c->piece[i]);
-    }
+    if (!c)
+        return;
+    close_pieces(c->piece, c->done);
+    close_pieces(c->ahead.piece, c->ahead.done);
+    if (c->ahead.work)
+        cudaEventDestroy(c->ahead.work);
+    if (c->ahead.copied)
+        cudaEventDestroy(c->ahead.copied);
+    if (c->ahead.stream)
+        cudaStreamDestroy(c->ahead.stream);
+    if (c->beside)
+        cudaStreamDestroy(c->beside);
     mem_free(c);
 }
 
@@ -132,5 +167,71 @@ int cuda_copy_get(struct dev *d, void *host, const void *from, size_t bytes)
         if (e == cudaSuccess)
             TRY(move(d, (char *)host + at, c->piece[i], piece_at(bytes, at)));
     }
+    return ended(e, "copy from the GPU");
+}
+
+/* ---- beside the work ---- */
+
+static int open_ahead(struct cuda_copy *c)
+{
+    if (c->ahead.stream)
+        return 0;
+    TRY(open_pieces(c->ahead.piece, c->ahead.done));
+    cudaError_t e = cudaEventCreateWithFlags(&c->ahead.work, cudaEventDisableTiming);
+    if (e == cudaSuccess)
+        e = cudaEventCreateWithFlags(&c->ahead.copied, cudaEventDisableTiming);
+    if (e == cudaSuccess)
+        e = cudaStreamCreateWithFlags(&c->ahead.stream, cudaStreamNonBlocking);
+    return ended(e, "stream for copies");
+}
+
+int cuda_copy_put_ahead(struct dev *d, void *to, const void *host, size_t bytes)
+{
+    struct cuda_copy *c = cuda_state(d)->copy;
+    cudaError_t e = cudaSuccess;
+    TRY(open_ahead(c));
+    for (size_t at = 0; at < bytes && e == cudaSuccess; at += PIECE) {
+        const int i = c->ahead.next;
+        const size_t n = piece_at(bytes, at);
+        c->ahead.next = !i;
+        e = cudaEventSynchronize(c->ahead.done[i]);
+        if (e == cudaSuccess) {
+            TRY(move(d, c->ahead.piece[i], (const char *)host + at, n));
+            e = cudaMemcpyAsync((char *)to + at, c->ahead.piece[i], n,
+                                cudaMemcpyHostToDevice, c->ahead.stream);
+        }
+        if (e == cudaSuccess)
+            e = cudaEventRecord(c->ahead.done[i], c->ahead.stream);
+    }
+    return ended(e, "copy to the GPU");
+}
+
+void cuda_copy_order(struct dev *d)
+{
+    struct cuda_copy *c = cuda_state(d)->copy;
+    cudaStream_t s = (cudaStream_t)cuda_state(d)->stream;
+    int rc = open_ahead(c);
+    cudaError_t e = cudaSuccess;
+    if (rc == 0)
+        e = cudaEventRecord(c->ahead.copied, c->ahead.stream);
+    if (rc == 0 && e == cudaSuccess)
+        e = cudaStreamWaitEvent(s, c->ahead.copied, 0);
+    if (rc == 0 && e == cudaSuccess)
+        e = cudaEventRecord(c->ahead.work, s);
+    if (rc == 0 && e == cudaSuccess)
+        e = cudaStreamWaitEvent(c->ahead.stream, c->ahead.work, 0);
+    if (rc == 0)
+        rc = ended(e, "order of copies");
+    if (rc < 0)
+        dev_fail(d, rc, "%s", err_text());
+}
+
+int cuda_copy_get_beside(struct dev *d, void *host, const void *from, size_t bytes)
+{
+    struct cuda_copy *c = cuda_state(d)->copy;
+    cudaError_t e =
+        cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, c->beside);
+    if (e == cudaSuccess)
+        e = cudaStreamSynchronize(c->beside);
     return ended(e, "copy from the GPU");
 }

@@ -71,11 +71,14 @@ void cuda_launched(struct dev *d, const char *kernel);
 void cuda_add_partials(struct dev *d, struct tensor w, const float *partial, int parts);
 
 /* copy.c: large copies between ordinary memory and the card, through page-locked pieces
- * filled by all threads; opened and closed with the device.  Both wait. */
+ * filled by all threads; opened and closed with the device.  put and get wait. */
 int cuda_copy_open(struct dev *d);
 void cuda_copy_close(struct dev *d);
 int cuda_copy_put(struct dev *d, void *to, const void *host, size_t bytes);
 int cuda_copy_get(struct dev *d, void *host, const void *from, size_t bytes);
+int cuda_copy_put_ahead(struct dev *d, void *to, const void *host, size_t bytes);
+void cuda_copy_order(struct dev *d);
+int cuda_copy_get_beside(struct dev *d, void *host, const void *from, size_t bytes);
 
 /* matmul.cu: opened and closed with the device. */
 int cuda_matmul_open(struct dev *d);

@@ -132,6 +132,33 @@ static int device_get(struct dev *d, void *host, const void *from, size_t bytes)
     return cuda_copy_get(d, host, from, bytes);
 }
 
+static int device_put_ahead(struct dev *d, void *to, const void *host, size_t bytes)
+{
+    use(d);
+    return cuda_copy_put_ahead(d, to, host, bytes);
+}
+
+static int device_get_beside(struct dev *d, void *host, const void *from, size_t bytes)
+{
+    use(d);
+    return cuda_copy_get_beside(d, host, from, bytes);
+}
+
+static int device_host_alloc(struct dev *d, void **out, size_t bytes)
+{
+    use(d);
+    cudaError_t e = cudaMallocHost(out, bytes);
+    return e == cudaSuccess ? 0
+                            : err_set(E_MEMORY, "%zu bytes of page-locked memory: %s",
+                                      bytes, cudaGetErrorString(e));
+}
+
+static void device_host_free(struct dev *d, void *p)
+{
+    use(d);
+    cudaFreeHost(p);
+}
+
 /* fault_error turns what a kernel noted into a message. */
 static int fault_error(const struct cuda_fault *f)
 {
@@ -205,6 +232,11 @@ const struct backend cuda_backend = {
     device_free,
     device_put,
     device_get,
+    device_put_ahead,
+    cuda_copy_order,
+    device_get_beside,
+    device_host_alloc,
+    device_host_free,
     device_sync,
     cuda_pack_bytes,
     cuda_matmul,
