@@ -14,6 +14,7 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "err.h"
@@ -22,8 +23,8 @@
 #include "tool.h"
 #include "url.h"
 
-/* Watched, although libcurl has let go of it. */
-enum { IDLE = 1 << 30 };
+/* Of a socket: watched, although libcurl has let go of it; opened by us. */
+enum { IDLE = 1 << 30, CONNECTION = 1 << 29 };
 
 /* A handle of libcurl and the call that it carries. */
 struct slot {
@@ -42,8 +43,9 @@ struct http {
     double timer; // when libcurl wants to be called, HUGE_VAL: not
     struct slot *idle, *all;
     struct http_rules rules;
-    int *interest; // by descriptor: what epoll watches, 0: nothing; and IDLE
+    int *interest; // by descriptor: what epoll watches, and the two above
     int64_t interests;
+    CURLMcode broken; // why it cannot go on
 };
 
 void http_add(struct http_lines *to, const char *name, const char *value)
@@ -156,8 +158,15 @@ static int *interest_of(struct http *h, curl_socket_t fd)
     return &h->interest[fd];
 }
 
-/* A socket that libcurl lets go of stays watched for input: its next call will want
- * that.  If something comes before then, on_event ends the watch. */
+static int watch(const struct http *h, curl_socket_t fd, int how, int want)
+{
+    struct epoll_event event = {.events = (uint32_t)want, .data.fd = fd};
+    return epoll_ctl(h->epoll, how, fd, &event) == 0 ? 0 : -1;
+}
+
+/* A connection that libcurl lets go of stays watched for input: its next call will want
+ * that.  If something comes before then, on_event ends the watch.  Other sockets are
+ * those of its resolver, which it closes itself. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *data)
 {
     struct http *h = user;
@@ -166,20 +175,36 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *d
     (void)data;
     if (!now)
         return -1;
-    if (what == CURL_POLL_REMOVE)
+    bool ends = what == CURL_POLL_REMOVE, connection = *now & CONNECTION;
+    int before = *now & (EPOLLIN | EPOLLOUT);
+    if (ends && !connection) {
+        *now = 0;
+        return before ? watch(h, fd, EPOLL_CTL_DEL, 0) : 0;
+    }
+    if (ends)
         want = EPOLLIN;
     else
         want =
             (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
-    int before = *now & ~IDLE;
-    if (want != before) {
-        struct epoll_event event = {.events = (uint32_t)want, .data.fd = fd};
-        int how = before ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-        if (epoll_ctl(h->epoll, how, fd, &event) != 0)
-            return -1;
-    }
-    *now = want | (what == CURL_POLL_REMOVE ? IDLE : 0);
+    if (want != before &&
+        watch(h, fd, before ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, want) != 0)
+        return -1;
+    *now = want | (ends ? IDLE : 0) | (connection ? CONNECTION : 0);
     return 0;
+}
+
+static curl_socket_t on_open(void *user, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    struct http *h = user;
+    (void)purpose;
+    int fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+    int *now = fd >= 0 ? interest_of(h, fd) : NULL;
+    if (!now && fd >= 0)
+        close(fd);
+    if (!now)
+        return CURL_SOCKET_BAD;
+    *now = CONNECTION;
+    return fd;
 }
 
 /* Closing a socket ends epoll's interest in it. */
@@ -206,8 +231,9 @@ static CURLcode set_up(struct http *h, struct slot *s)
     SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(CURLOPT_USERAGENT, "drafthorse/" TOOL_VERSION);
-    SET(CURLOPT_BUFFERSIZE, 60L << 10); // freeing 64 KiB makes glibc tidy its heap
-    SET(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
+    SET(CURLOPT_BUFFERSIZE, 60L << 10);     // freeing 64 KiB makes glibc tidy its heap
+    SET(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L); // of each answer, so each connection asks
+    SET(CURLOPT_DNS_CACHE_TIMEOUT, 0L);
     SET(CURLOPT_MAXAGE_CONN, 15L); // S3 closes what is idle for about 20 s
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(1e3 * h->rules.connect));
     SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -221,6 +247,8 @@ static CURLcode set_up(struct http *h, struct slot *s)
     SET(CURLOPT_HEADERDATA, s);
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, s);
+    SET(CURLOPT_OPENSOCKETFUNCTION, on_open);
+    SET(CURLOPT_OPENSOCKETDATA, h);
     SET(CURLOPT_CLOSESOCKETFUNCTION, on_close);
     SET(CURLOPT_CLOSESOCKETDATA, h);
     SET(CURLOPT_PRIVATE, s);
@@ -390,9 +418,18 @@ static void reap(struct http *h)
     }
 }
 
+/* A multi handle that has failed once does nothing any more. */
+static void act(struct http *h, curl_socket_t fd, int what)
+{
+    int running;
+    CURLMcode code = curl_multi_socket_action(h->multi, fd, what, &running);
+    if (code != CURLM_OK)
+        h->broken = code;
+}
+
 static void on_event(struct http *h, const struct epoll_event *e)
 {
-    int running, what = 0, fd = e->data.fd;
+    int what = 0, fd = e->data.fd;
     if (fd == h->wake) {
         eventfd_t value;
         eventfd_read(fd, &value);
@@ -400,7 +437,7 @@ static void on_event(struct http *h, const struct epoll_event *e)
     }
     if (h->interest[fd] & IDLE) { // the server has closed it; libcurl will find out
         epoll_ctl(h->epoll, EPOLL_CTL_DEL, fd, NULL);
-        h->interest[fd] = 0;
+        h->interest[fd] = CONNECTION;
         return;
     }
     if (e->events & EPOLLIN)
@@ -409,15 +446,14 @@ static void on_event(struct http *h, const struct epoll_event *e)
         what |= CURL_CSELECT_OUT;
     if (e->events & (EPOLLERR | EPOLLHUP))
         what |= CURL_CSELECT_ERR;
-    curl_multi_socket_action(h->multi, fd, what, &running);
+    act(h, fd, what);
 }
 
 static void on_time(struct http *h)
 {
-    int running;
     while (h->timer <= log_now()) {
         h->timer = HUGE_VAL;
-        curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        act(h, CURL_SOCKET_TIMEOUT, 0);
     }
 }
 
@@ -434,6 +470,8 @@ int http_turn(struct http *h, double seconds)
     for (int i = 0; i < n; i++)
         on_event(h, &event[i]);
     reap(h);
+    if (h->broken != CURLM_OK)
+        return err_set(E_MEMORY, "libcurl fails: %s", curl_multi_strerror(h->broken));
     return 0;
 }
 

@@ -63,6 +63,7 @@ struct http_call {
      * told (http_run). */
     void (*done)(struct http_call *c);
     void *user;
+    int known; /* the scheme's: how much it knew when it made the call */
 
     /* What is answered. */
     enum http_end end;
