@@ -7,7 +7,8 @@ FILE receives the port once the server listens.  --bucket serves what lies in a 
 when the server starts; --objects reads JSON lines, {"key": K} with "text", "file" or
 "size" and "seed" (random bytes), "part_size" (a multipart object) and "mtime".  Without
 faults the server is a good one: lists with pages (--page) and encoding, ranges,
-conditions, checksums (--checksum), uploads, signatures (--auth ID:SECRET[:TOKEN]).
+conditions, checksums (--checksum), uploads, signatures (--auth ID:SECRET[:TOKEN]).  At
+NAME.s3.localhost it serves bucket NAME.
 --log FILE gets one JSON object a request.
 
 A fault is "KIND key=value...".  Which requests it hits: op= (a comma list of get, head,
@@ -41,7 +42,10 @@ class Request:
         self.method, self.headers, self.body = method, headers, body
         self.path, _, self.query_raw = target.partition("?")
         self.query = s3.parse_query(self.query_raw)
-        self.bucket, _, key = self.path.lstrip("/").partition("/")
+        self.host = headers.get("host", "")
+        virtual, dot, _ = self.host.partition(".s3.localhost:")
+        path = f"/{virtual}{self.path}" if dot else self.path
+        self.bucket, _, key = path[1:].partition("/")
         self.bucket = unquote(self.bucket)
         self.key = unquote(key, errors="surrogateescape")
         self.op = self._op()
@@ -185,7 +189,11 @@ def plainstatus(sv, rq, rs, v):
 
 
 def redirect(sv, rq, rs, v):
-    """status=307 to=http://host:port region=R: look elsewhere"""
+    """status=307 to=http://host:port region=R: look elsewhere, if that is not here; here=1"""
+    signed = rq.headers.get("authorization", "")
+    here = "to" in v and v["to"].endswith("//" + rq.host)
+    if (here or "region" in v and f"/{v['region']}/s3/" in signed) and "here" not in v:
+        return rs
     head = {}
     if "to" in v:
         query = "?" + rq.query_raw if rq.query_raw else ""
@@ -309,6 +317,11 @@ def header(sv, rq, rs, v):
     rs.headers[v["name"]] = v.get("value", "") * int(v.get("repeat", 1))
 
 
+def nodate(sv, rq, rs, v):
+    """no Date"""
+    rs.headers["Date"] = "soon"
+
+
 def noise(sv, rq, rs, v):
     """no HTTP at all"""
     rs.before = b"\x16\x03\x01\x00\x00 what is this\r\n\r\n"
@@ -319,7 +332,7 @@ FAULTS = {f.__name__: f for f in (
     stall, truncate, reset, refuse, wait, norange, wrongrange, norangeheader, shortrange,
     flip, change, nomatch, error200, status, plainstatus, redirect, expired, chunked,
     nolength, length, slowheaders, drip, garbage, cutbody, replace, token, badsum, etag,
-    close, encoded, hints, header, noise)}
+    close, encoded, hints, header, nodate, noise)}
 
 # What a client must survive when it strikes at random; each is drawn equally often.
 CHAOS = ("stall secs=3", "truncate", "truncate at=0", "reset", "reset at=0", "refuse",
@@ -588,6 +601,9 @@ class Connection(socketserver.StreamRequestHandler):
             for f in hit:
                 rs = f.change(self.server, rq, rs, f.values) or rs
             what = {"op": rq.op, "key": rq.key, "range": rq.headers.get("range"),
+                    "host": rq.host, "at": self.request.getsockname()[0],
+                    "secrets": [k for k in ("authorization", "x-amz-security-token")
+                                if k in rq.headers],
                     "status": rs.status, "sent": 0, "faults": [f.kind for f in hit]}
             if rq.op != "control":
                 self.server.log.append(what)

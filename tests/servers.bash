@@ -18,7 +18,7 @@ fault_server() {
     python3 "$BATS_TEST_DIRNAME/faultd.py" --ready port --bucket "b${SRC:+=$SRC}" "$@" \
         3>&- &
     SERVERS+=($!)
-    for _ in $(seq 100); do [ -s port ] && break; sleep 0.05; done
+    for _ in $(seq 1200); do [ -s port ] && break; sleep 0.05; done
     url=http://127.0.0.1:$(cat port)
     s3="--no-sign --endpoint $url"
 }

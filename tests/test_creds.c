@@ -498,12 +498,12 @@ START_TEST(spoilt)
     kit_ok(creds_open(&c, &plain));
     kit_ok(take(c));
     ck_assert(!creds_spoil(c, "KEY1")); // just made: it is not age that is wrong
-    ck_assert(!creds_spoil(c, "KEY0"));
+    ck_assert(creds_spoil(c, "KEY0"));  // others are in use already
     usleep(1300000);
     ck_assert(creds_spoil(c, "KEY1"));
     kit_ok(take(c));
     ck_assert_str_eq(access_id, "KEY2");
-    ck_assert(!creds_spoil(c, "KEY1")); // others are in use already
+    ck_assert(creds_spoil(c, "KEY1")); // by who was late: others are in use already
     creds_close(c);
     setenv("AWS_ACCESS_KEY_ID", "ENV", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "s", 1);

@@ -27,7 +27,7 @@ serve() {
     python3 "$tests/credsd.py" --ready port --bucket b=src --log log --token token \
         --ttl "$ttl" "$@" 3>&- &
     server=$!
-    for _ in $(seq 200); do [ -s port ] && break; sleep 0.1; done
+    for _ in $(seq 600); do [ -s port ] && break; sleep 0.1; done
     url=http://127.0.0.1:$(cat port)
     export AWS_ENDPOINT_URL_S3=$url AWS_ENDPOINT_URL_STS=$url
 }

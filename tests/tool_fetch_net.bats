@@ -24,7 +24,7 @@ serve() {
     rm -f port
     python3 "$tests/faultd.py" --ready port --bucket b=src --log log "$@" 3>&- &
     server=$!
-    for _ in $(seq 100); do [ -s port ] && break; sleep 0.1; done
+    for _ in $(seq 600); do [ -s port ] && break; sleep 0.1; done
     url=http://127.0.0.1:$(cat port)
     s3="--no-sign --endpoint $url"
 }
@@ -115,7 +115,7 @@ same() {
     faults "redirect times=all match=one.txt skip=1 times=1 to=http://localhost:$port"
     run -0 "$fetch" "$url/b/one.txt" -o d2
     cmp src/one.txt d2/one.txt
-    faults "redirect times=all to=http://127.0.0.1:$port"
+    faults "redirect times=all here=1 to=http://127.0.0.1:$port"
     run -69 "$fetch" "$url/b/one.txt" -o d3
     [[ $output == *"redirected 11 times"* ]]
     faults "redirect times=1 op=list,get to=http://localhost:$port"

@@ -20,7 +20,7 @@ serve() {
     rm -f port log
     python3 "$tests/hubd.py" --ready port --log log "$@" 3>&- &
     server=$!
-    for _ in $(seq 200); do [ -s port ] && break; sleep 0.1; done
+    for _ in $(seq 600); do [ -s port ] && break; sleep 0.1; done
     read -r hub_port _ <port
     export HF_ENDPOINT=http://127.0.0.1:$hub_port
 }

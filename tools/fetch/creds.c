@@ -204,13 +204,13 @@ int creds_take(struct creds *c, int64_t time, const char *region, const char *se
 bool creds_spoil(struct creds *c, const char *access)
 {
     pthread_mutex_lock(&c->lock);
-    bool can = c->have && c->keys.lives < HUGE_VAL &&
-               strcmp(c->keys.access, access) == 0 &&
+    bool newer = c->have && strcmp(c->keys.access, access) != 0;
+    bool can = c->have && !newer && c->keys.lives < HUGE_VAL &&
                log_now() - c->born > fmin(SPOIL_AGE, c->keys.lives / 4);
     if (can)
         c->dies = c->due = log_now();
     pthread_mutex_unlock(&c->lock);
-    return can;
+    return can || newer;
 }
 
 const char *creds_setting(const struct creds *c, const char *key)

@@ -63,8 +63,8 @@ int creds_take(struct creds *c, int64_t time, const char *region, const char *se
                struct sigv4_key *key, struct buf *token);
 
 /* creds_spoil says that a server has found the keys of this access id expired: others
- * are fetched before the next creds_take returns.  False when these are not the newest
- * keys, or cannot be replaced. */
+ * are fetched before the next creds_take returns, if that has not happened already.
+ * False when they cannot be replaced. */
 bool creds_spoil(struct creds *c, const char *access);
 
 #endif

@@ -31,7 +31,7 @@
 static struct {
     const char *output, *urls, *include, *exclude, *part;
     bool verify, dry_run, json, put;
-    const char *endpoint, *region, *profile, *credentials, *ca;
+    const char *endpoint, *addressing, *region, *profile, *credentials, *ca;
     bool no_sign, requester_pays, no_checksum;
     int64_t connections, piece, memory, rate, retries;
     double stall;
@@ -66,6 +66,11 @@ static const struct opt options[] = {
     OPT_HEAD("S3"),
     OPT_TEXT(0, "endpoint", &cfg.endpoint, "URL",
              "the server of s3:// sources; default: AWS, by region", 0),
+    OPT_TEXT(
+        0, "addressing", &cfg.addressing, "HOW",
+        "the bucket is in the \"path\" or, \"virtual\", in the host name; default: "
+        "path with an endpoint, else virtual",
+        0),
     OPT_TEXT(0, "region", &cfg.region, "NAME",
              "its region; default: us-east-1, or what the server says", 0),
     OPT_TEXT(0, "profile", &cfg.profile, "NAME",
@@ -570,9 +575,20 @@ static int open_creds(struct scheme_rules *r, char **url)
     return 0;
 }
 
-static struct scheme_rules get_rules(struct log *log)
+static int get_addressing(enum s3_addressing *out)
 {
-    return (struct scheme_rules){.http = {.connections = (int)cfg.connections,
+    const char *how = cfg.addressing;
+    bool auto_ = !how || strcmp(how, "auto") == 0;
+    *out = auto_ ? S3_AUTO : strcmp(how, "path") == 0 ? S3_PATH : S3_VIRTUAL;
+    if (*out == S3_VIRTUAL && strcmp(how, "virtual") != 0)
+        return err_set(E_USAGE, "option --addressing: %s is not path, virtual or auto",
+                       how);
+    return 0;
+}
+
+static int get_rules(struct scheme_rules *out, struct log *log)
+{
+    *out = (struct scheme_rules){.http = {.connections = (int)cfg.connections,
                                           .connect = 10,
                                           .stall = cfg.stall,
                                           .ca = cfg.ca},
@@ -582,11 +598,12 @@ static struct scheme_rules get_rules(struct log *log)
                                  .requester_pays = cfg.requester_pays,
                                  .no_checksum = cfg.no_checksum,
                                  .log = log};
+    return get_addressing(&out->addressing);
 }
 
 static int put(struct tool *t)
 {
-    struct scheme_rules scheme = get_rules(&t->log);
+    struct scheme_rules scheme;
     const struct put_rules rules = {.scheme = &scheme,
                                     .include = cfg.include,
                                     .exclude = cfg.exclude,
@@ -599,6 +616,7 @@ static int put(struct tool *t)
         return err_set(E_USAGE, "--put wants files or folders, and s3://bucket/prefix");
     if (cfg.output || cfg.part || cfg.verify)
         return err_set(E_USAGE, "--put does not go with -o, --part and --verify");
+    TRY(get_rules(&scheme, &t->log));
     int rc = open_creds(&scheme, t->input + t->inputs - 1);
     if (rc == 0)
         rc = put_run(t->input, t->inputs - 1, t->input[t->inputs - 1], &rules);
@@ -619,7 +637,7 @@ static int fetch(struct tool *t)
                        cfg.output);
     if (cfg.part)
         TRY(num_parse_part(cfg.part, &r.part, &r.parts));
-    r.rules = get_rules(r.log);
+    TRY(get_rules(&r.rules, r.log));
     int rc = open_creds(&r.rules, t->input);
     if (rc == 0)
         rc = list_sources(&r, t->input, t->inputs);

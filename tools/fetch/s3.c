@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* s3.c - a bucket's address, its listing, requests for pieces of its objects.
  *
- * What is learnt on the way (the bucket's region, how far our clock is off) is kept in
- * the source and used by the next attempt, of whatever thread. */
+ * What is learnt on the way (learn.h) is kept in the source and used by the next
+ * attempt, of whatever thread. */
 #include "s3.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "buf.h"
 #include "err.h"
 #include "hash.h"
+#include "learn.h"
 #include "mem.h"
 #include "s3_list.h"
 #include "set.h"
@@ -23,20 +22,13 @@ enum {
     PAGE_BYTES = 16 << 20,
     EMPTY_PAGES = 1000,
     PAGE_TRIES = 3,
-    MOVES = 10,
-    SKEW = 60,
     SET_BYTES = 256 << 20
 };
 
 struct s3 {
     char *bucket, *prefix; // the prefix as given
     bool path_style;
-    pthread_mutex_t lock; // over what is learnt:
-    char region[64];
-    int64_t clock;      // seconds that the server's is ahead of ours
-    struct texts bases; // of redirects
-    const char *base;   // scheme://host that the bucket was redirected to, or NULL
-    int moves;
+    struct learn learn;
 };
 
 /* ---- addresses ---- */
@@ -72,13 +64,20 @@ static int check_rules(const struct scheme_rules *r)
     return 0;
 }
 
+/* With a server of one's own the bucket is in the path, unless that is said otherwise.
+ */
+static bool in_path(const struct scheme_rules *r, const char *bucket)
+{
+    return r->addressing == S3_PATH ||
+           (r->addressing == S3_AUTO && (r->endpoint || !is_label(bucket)));
+}
+
 int s3_open(struct source *s)
 {
     struct s3 *b = mem_zero(1, sizeof *b);
     if (!b)
         return E_MEMORY;
     s->state = b;
-    pthread_mutex_init(&b->lock, NULL);
     const char *name = s->url + strlen("s3://");
     const char *slash = strchr(name, '/');
     size_t n = slash ? (size_t)(slash - name) : strlen(name);
@@ -89,10 +88,9 @@ int s3_open(struct source *s)
     b->bucket[n] = 0;
     TRY(check_bucket(s->url, b->bucket));
     TRY(check_rules(s->rules));
-    b->path_style = s->rules->endpoint || !is_label(b->bucket);
-    snprintf(b->region, sizeof b->region, "%s",
-             s->rules->region ? s->rules->region : "us-east-1");
-    return 0;
+    b->path_style = in_path(s->rules, b->bucket);
+    return learn_open(&b->learn, s->rules->region ? s->rules->region : "us-east-1",
+                      s->rules->endpoint);
 }
 
 void s3_close(struct source *s)
@@ -100,44 +98,37 @@ void s3_close(struct source *s)
     struct s3 *b = s->state;
     if (!b)
         return;
-    pthread_mutex_destroy(&b->lock);
-    texts_drop(&b->bases);
+    learn_close(&b->learn);
     mem_free(b->bucket);
     mem_free(b->prefix);
     mem_free(b);
 }
 
-/* What has been learnt so far. */
-struct known {
-    char region[64];
-    int64_t clock;
-    const char *base;
-};
-
-static struct known get_known(struct s3 *b)
+/* scheme://[bucket.]host[/base] of an endpoint. */
+static void add_endpoint(struct buf *url, const char *endpoint, const char *bucket)
 {
-    struct known k;
-    pthread_mutex_lock(&b->lock);
-    memcpy(k.region, b->region, sizeof k.region);
-    k.clock = b->clock;
-    k.base = b->base;
-    pthread_mutex_unlock(&b->lock);
-    return k;
+    size_t n = strlen(endpoint);
+    const char *host = strstr(endpoint, "://") + 3; // s3_open has looked
+    buf_add(url, endpoint, (size_t)(host - endpoint));
+    if (*bucket)
+        buf_addf(url, "%s.", bucket);
+    buf_add(url, host,
+            (size_t)(endpoint + n - host) - (n > 0 && endpoint[n - 1] == '/'));
 }
 
-/* scheme://host[/base] of a bucket's requests, and "/bucket" in path style. */
+/* What stands before the key in all URLs of a bucket.  A host that we were redirected
+ * to has the bucket in its name already, or wants it in the path. */
 static void add_address(struct buf *url, const struct source *s, const struct known *w)
 {
     const struct s3 *b = s->state;
-    const char *e = w->base ? w->base : s->rules->endpoint;
-    if (e) {
-        size_t n = strlen(e);
-        buf_add(url, e, n > 0 && e[n - 1] == '/' ? n - 1 : n);
-    } else {
-        buf_addf(url, "https://%s%ss3.%s.amazonaws.com%s",
-                 b->path_style ? "" : b->bucket, b->path_style ? "" : ".", w->region,
-                 strncmp(w->region, "cn-", 3) == 0 ? ".cn" : "");
-    }
+    const char *own = b->path_style ? "" : b->bucket;
+    if (w->base)
+        add_endpoint(url, w->base, "");
+    else if (s->rules->endpoint)
+        add_endpoint(url, s->rules->endpoint, own);
+    else
+        buf_addf(url, "https://%s%ss3.%s.amazonaws.com%s", own, *own ? "." : "",
+                 w->region, strncmp(w->region, "cn-", 3) == 0 ? ".cn" : "");
     if (b->path_style) {
         buf_addc(url, '/');
         buf_adds(url, b->bucket);
@@ -155,13 +146,20 @@ static int finish(struct source *s, struct http_call *c, const struct known *k,
     if (s->rules->requester_pays)
         http_add(&c->lines, "x-amz-request-payer", "requester");
     TRY(buf_check(&c->url));
-    return sign_call(c, s->rules->creds, &rules);
+    c->known = k->version;
+    return k->foreign ? 0 : sign_call(c, s->rules->creds, &rules);
+}
+
+static struct known get_known(const struct source *s)
+{
+    struct s3 *b = s->state;
+    return learn_get(&b->learn);
 }
 
 void s3_begin(struct source *s, struct http_call *c, const char *method,
               const char *key, const char *query)
 {
-    const struct known known = get_known(s->state);
+    const struct known known = get_known(s);
     c->method = method;
     add_address(&c->url, s, &known);
     buf_addc(&c->url, '/');
@@ -172,7 +170,7 @@ void s3_begin(struct source *s, struct http_call *c, const char *method,
 
 int s3_end(struct source *s, struct http_call *c, const char *payload)
 {
-    const struct known known = get_known(s->state);
+    const struct known known = get_known(s);
     return finish(s, c, &known, payload);
 }
 
@@ -186,7 +184,7 @@ int s3_ask(struct source *s, const struct piece *p, struct http_call *c)
 {
     char range[64];
     const struct object *o = p->object;
-    const struct known known = get_known(s->state);
+    const struct known known = get_known(s);
     c->method = p->kind == PIECE_HEAD ? "HEAD" : "GET";
     add_address(&c->url, s, &known);
     buf_addc(&c->url, '/');
@@ -202,65 +200,31 @@ int s3_ask(struct source *s, const struct piece *p, struct http_call *c)
     return finish(s, c, &known, SIGN_EMPTY);
 }
 
-/* The region of a bucket that answered from elsewhere; true when it is news. */
-static bool learn_region(struct s3 *b, const struct http_call *c,
-                         const struct s3_error *e)
+static bool is_about_keys(const struct s3_error *e)
 {
-    const char *region = c->head.region[0] ? c->head.region : e->region;
-    int status = c->head.status;
-    if (!region[0] || (status != 301 && status != 307 && status != 400))
-        return false;
-    pthread_mutex_lock(&b->lock);
-    bool news = strcmp(b->region, region) != 0;
-    if (news)
-        snprintf(b->region, sizeof b->region, "%s", region);
-    pthread_mutex_unlock(&b->lock);
-    return news;
-}
-
-/* A clock that is too far off for signatures; true when that is news. */
-static bool learn_clock(struct s3 *b, const struct http_call *c,
-                        const struct s3_error *e)
-{
-    int64_t off = c->head.date - (int64_t)time(NULL);
-    bool said = strcmp(e->code, "RequestTimeTooSkewed") == 0 || !e->code[0];
-    if (c->head.status != 403 || !said || c->head.date == 0)
-        return false;
-    pthread_mutex_lock(&b->lock);
-    int64_t more = off - b->clock;
-    bool news = more > SKEW || more < -SKEW;
-    if (news)
-        b->clock = off;
-    pthread_mutex_unlock(&b->lock);
-    return news;
+    return strcmp(e->code, "ExpiredToken") == 0 ||
+           strcmp(e->code, "TokenRefreshRequired") == 0;
 }
 
 /* Keys that are too old.  The reply to a HEAD has no code. */
 static bool learn_expiry(struct source *s, const struct http_call *c,
                          const struct s3_error *e)
 {
-    bool said = strcmp(e->code, "ExpiredToken") == 0 ||
-                strcmp(e->code, "TokenRefreshRequired") == 0 || !e->code[0];
-    return said && (c->head.status == 400 || c->head.status == 403) &&
+    return (is_about_keys(e) || !e->code[0]) &&
+           (c->head.status == 400 || c->head.status == 403) &&
            sign_spoil(s->rules->creds, c);
 }
 
-/* A redirect to another host; true when that is where the next attempt goes. */
-static bool learn_base(struct s3 *b, const struct http_call *c)
+/* What else there is to say about a failure that stays. */
+static int explain(const struct source *s, const struct http_call *c,
+                   const struct s3_error *e, int rc)
 {
-    struct buf to = {0};
-    struct url u;
-    bool good = url_join(&to, buf_text(&c->url), c->head.location) == 0 &&
-                !url_same_host(to.p, buf_text(&c->url)) && url_split(&u, to.p) == 0;
-    if (good) {
-        to.p[u.host + u.host_n - to.p] = 0;
-        pthread_mutex_lock(&b->lock);
-        good = b->moves < MOVES && (b->base = texts_add(&b->bases, to.p));
-        b->moves++;
-        pthread_mutex_unlock(&b->lock);
-    }
-    buf_drop(&to);
-    return good;
+    if (is_about_keys(e))
+        return err_wrap(E_ACCESS, "the keys have expired and nobody has newer ones");
+    if (get_known(s).foreign && (rc == E_ACCESS || c->head.status == 400))
+        return err_wrap(rc, "redirected to another host, which gets no keys "
+                            "(--endpoint)");
+    return rc;
 }
 
 int s3_judge(struct source *s, const struct piece *p, const struct http_call *c,
@@ -272,13 +236,14 @@ int s3_judge(struct source *s, const struct piece *p, const struct http_call *c,
     int rc = retry_judge(verdict, c, p ? p->object->key : s->url, e.code, e.message);
     if (rc == 0 || c->end != HTTP_WHOLE)
         return rc;
-    bool moved = *verdict == VERDICT_MOVED;
-    if (learn_region(s->state, c, &e) || learn_clock(s->state, c, &e) ||
-        learn_expiry(s, c, &e) || (moved && learn_base(s->state, c)))
+    struct s3 *b = s->state;
+    if (learn_from(&b->learn, c, &e) || learn_expiry(s, c, &e)) {
         *verdict = VERDICT_NOW;
-    else if (moved)
+        return rc;
+    }
+    if (*verdict == VERDICT_MOVED)
         *verdict = VERDICT_NEVER;
-    return rc;
+    return *verdict == VERDICT_NEVER ? explain(s, c, &e, rc) : rc;
 }
 
 /* ---- the listing ---- */
@@ -300,7 +265,7 @@ struct listing {
 static int ask_page(struct source *s, void *user, struct http_call *c)
 {
     const struct listing *l = user;
-    const struct known known = get_known(s->state);
+    const struct known known = get_known(s);
     c->method = "GET";
     c->limit = PAGE_BYTES;
     add_address(&c->url, s, &known);

@@ -17,12 +17,20 @@
 #include "piece.h"
 #include "retry.h"
 
+/* Where the bucket stands in a URL of S3. */
+enum s3_addressing {
+    S3_AUTO, /* in the host name at AWS, in the path at an endpoint */
+    S3_PATH,
+    S3_VIRTUAL
+};
+
 /* What the options say to all sources. */
 struct scheme_rules {
     struct http_rules http;
     int retries;          /* of one request */
     const char *endpoint; /* of S3; NULL: by region */
     const char *region;   /* of S3; NULL: us-east-1 or what the server says */
+    enum s3_addressing addressing;
     bool requester_pays, no_checksum;
     struct creds *creds; /* of S3; NULL: there is no such source */
     struct log *log;
