@@ -17,7 +17,6 @@
 #include "mem.h"
 #include "num.h"
 #include "op.h"
-#include "par.h"
 #include "rng.h"
 
 enum { HEADS = 32, KV = 8, D = 128, B = 16, TOGETHER = 10, RUNS_MAX = 99 };
@@ -224,21 +223,9 @@ static int bench(struct dev *d)
 
 int main(int argc, char **argv)
 {
-    struct par *par = NULL;
-    struct dev *d = NULL;
-    int rc;
     if (argc > 1)
         runs = (int)strtol(argv[1], NULL, 10);
     if (runs < 1 || runs > RUNS_MAX)
         return 64;
-    TRY_GOTO(rc, par_open(&par, 1), out);
-    TRY_GOTO(rc, dev_open(&d, "cuda", par), out);
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    rc = bench(d);
-out:
-    if (rc < 0)
-        fprintf(stderr, "bench_attn: %s\n", err_text());
-    dev_close(d);
-    par_close(par);
-    return rc < 0;
+    return kit_bench("bench_attn", "cuda", 1, bench);
 }

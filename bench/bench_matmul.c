@@ -209,24 +209,20 @@ static int rates(struct dev *d)
     return 0;
 }
 
+static int bench(struct dev *d)
+{
+    int threads = par_threads(d->par);
+    peer_open(threads);
+    if (threads == 1)
+        meter = CLOCK_THREAD_CPUTIME_ID;
+    printf("# %d threads\n# what M N K avx2 avx512 openblas best/openblas GB/s\n",
+           threads);
+    return rates(d);
+}
+
 int main(void)
 {
     const char *text = getenv("THREADS");
-    struct par *par = NULL;
-    struct dev *d = NULL;
-    int rc;
-    TRY_GOTO(rc, par_open(&par, text ? (int)strtol(text, NULL, 10) : 0), out);
-    TRY_GOTO(rc, dev_open(&d, "cpu", par), out);
-    peer_open(par_threads(par));
-    if (par_threads(par) == 1)
-        meter = CLOCK_THREAD_CPUTIME_ID;
-    printf("# %d threads\n# what M N K avx2 avx512 openblas best/openblas GB/s\n",
-           par_threads(par));
-    rc = rates(d);
-out:
-    if (rc < 0)
-        fprintf(stderr, "bench_matmul: %s\n", err_text());
-    dev_close(d);
-    par_close(par);
-    return -rc;
+    int threads = text ? (int)strtol(text, NULL, 10) : 0;
+    return kit_bench("bench_matmul", "cpu", threads, bench);
 }

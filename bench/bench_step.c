@@ -14,7 +14,6 @@
 
 #include "err.h"
 #include "kit_time.h"
-#include "par.h"
 #include "train/trial.h"
 
 enum { RUNS_MAX = 99, WARM = 2 };
@@ -74,21 +73,9 @@ static int bench(struct dev *d)
 
 int main(int argc, char **argv)
 {
-    struct par *par = NULL;
-    struct dev *d = NULL;
-    int rc;
     if (argc > 1)
         runs = (int)strtol(argv[1], NULL, 10);
     if (runs < 1 || runs > RUNS_MAX)
         return 64;
-    TRY_GOTO(rc, par_open(&par, 0), out);
-    TRY_GOTO(rc, dev_open(&d, "cuda", par), out);
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    rc = bench(d);
-out:
-    if (rc < 0)
-        fprintf(stderr, "bench_step: %s\n", err_text());
-    dev_close(d);
-    par_close(par);
-    return rc < 0;
+    return kit_bench("bench_step", "cuda", 0, bench);
 }

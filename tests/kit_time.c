@@ -3,10 +3,13 @@
 #include "kit_time.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "cuda/cuda.h"
+#include "err.h"
+#include "par.h"
 
 double kit_now(void)
 {
@@ -42,4 +45,22 @@ double kit_mma_peak(struct dev *d)
         best = fmax(best, flop / (kit_now() - begun));
     }
     return best;
+}
+
+int kit_bench(const char *name, const char *device, int threads,
+              int (*run)(struct dev *d))
+{
+    struct par *par = NULL;
+    struct dev *d = NULL;
+    int rc;
+    TRY_GOTO(rc, par_open(&par, threads), out);
+    TRY_GOTO(rc, dev_open(&d, device, par), out);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    rc = run(d);
+out:
+    if (rc < 0)
+        fprintf(stderr, "%s: %s\n", name, err_text());
+    dev_close(d);
+    par_close(par);
+    return -rc;
 }

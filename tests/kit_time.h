@@ -16,4 +16,9 @@ double kit_median(double *v, int n);
  * best of five; NaN when the device fails. */
 double kit_mma_peak(struct dev *d);
 
+/* kit_bench is the main of a bench: opens a device with `threads` threads (0: one a
+ * core), runs it line by line, says what failed and returns the exit status. */
+int kit_bench(const char *name, const char *device, int threads,
+              int (*run)(struct dev *d));
+
 #endif

@@ -85,10 +85,9 @@ static void draw_weights(struct trial *t, uint64_t seed)
     optimizer_round(&t->room.optim);
 }
 
-int trial_row(struct trial *t, uint64_t which)
+static int draw_row(struct trial *t, uint64_t seed)
 {
     struct batch *b = &t->room.batch;
-    const uint64_t seed = key_of(b->seed, which);
     int64_t n = b->length;
     struct rng r = rng_new(key_of(seed, 3));
     uint8_t *mask = (uint8_t *)(t->text + 2 * n);
@@ -135,7 +134,7 @@ static int open_all(struct trial *t, const struct trial_shape *s, struct log *lo
     t->text = mem_zero((size_t)(3 * s->length), sizeof *t->text);
     if (!t->text)
         return E_MEMORY;
-    TRY(trial_row(t, 0));
+    TRY(draw_row(t, s->seed));
     return dev_sync(t->dev);
 }
 
@@ -170,13 +169,6 @@ int trial_step(struct trial *t)
     op_fill(t->dev, t->room.optim.grads, 0);
     return drafter_step(&t->room.drafter, &t->row, t->room.optim.grads,
                         (struct tensor){0}, &t->result, &t->room.work);
-}
-
-int trial_update(struct trial *t, double lr, int64_t step)
-{
-    double norm;
-    TRY(trial_step(t));
-    return optimizer_step(&t->room.optim, t->result.weight, lr, step, &norm);
 }
 
 int trial_norm(struct trial *t, double *norm)

@@ -33,16 +33,10 @@ int trial_open(struct trial *t, struct dev *d, const struct trial_shape *s,
                struct log *log);
 void trial_close(struct trial *t);
 
-/* trial_row draws another row; trial_open draws row 0. */
-int trial_row(struct trial *t, uint64_t which);
-
 /* trial_forward runs a row forward to its loss; trial_step forward and backward, with
  * the gradients set to zero first.  Both wait and fill t->result. */
 int trial_forward(struct trial *t);
 int trial_step(struct trial *t);
-
-/* trial_update is trial_step and the optimizer's step number `step`, from 1. */
-int trial_update(struct trial *t, double lr, int64_t step);
 
 /* trial_norm is the norm of the gradient of the mean loss. */
 int trial_norm(struct trial *t, double *norm);
