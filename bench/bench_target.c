@@ -270,10 +270,6 @@ static int measure(struct dev *d, const struct shape *s)
 {
     struct bench b = {.dev = d, .config = s->config};
     int rc;
-    if (s->config.hybrid && !op_has_delta(d)) {
-        printf("# %s: the device has no Gated DeltaNet\n", s->name);
-        return 0;
-    }
     TRY(taps_parse(&b.taps, s->config.layers < 24 ? "1,2,3,4,5" : "",
                    s->config.layers));
     TRY(target_random(&b.target, d, &s->config, b.taps.layer[b.taps.n - 1] + 1, 1));

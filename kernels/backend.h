@@ -79,7 +79,6 @@ struct backend {
                   struct tensor v, struct tensor grad, struct adamw p);
     void (*finite)(struct dev *d, struct tensor x, const char *what);
     void (*normal)(struct dev *d, struct tensor x, uint64_t key, float sigma);
-    /* NULL where the device has no Gated DeltaNet: op_has_delta. */
     void (*gate)(struct dev *d, struct tensor y, struct tensor x, struct tensor g);
     void (*delta_mix)(struct dev *d, struct delta_in x, struct tensor u,
                       struct tensor a, struct tensor b, struct tensor conv,

@@ -154,10 +154,6 @@ enum {
     OP_DELTA_MAX = 256 /* channels of a head, at most */
 };
 
-/* op_has_delta: does the device have the operations of this section, and op_gate?  To
- * be asked before a model that needs them is loaded. */
-bool op_has_delta(const struct dev *d);
-
 /* The rule's inputs: q, k A [T,n_k,D]; v A [T,n_v,E]; g, beta f32 [T,n_v]. */
 struct delta_in {
     struct tensor q, k, v, g, beta;

@@ -5,12 +5,6 @@
 #include "backend.h"
 #include "ask.h"
 
-bool op_has_delta(const struct dev *d)
-{
-    const struct backend *b = d->ops;
-    return b->gate && b->delta_mix && b->delta && b->norm_gate;
-}
-
 void op_gate(struct dev *d, struct tensor y, struct tensor x, struct tensor g)
 {
     ASK(ask_act(d, y) && ask_act(d, x), "y and x are activations", y, x);

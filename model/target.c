@@ -5,18 +5,6 @@
 
 #include "err.h"
 #include "mem.h"
-#include "op.h"
-
-/* check_device refuses families that the device has no operations for. */
-static int check_device(const struct target *t, const char *dir)
-{
-    if (!t->config.hybrid || t->layers == 0 || op_has_delta(t->dev))
-        return 0;
-    return err_set(E_CONFIG,
-                   "%s: a model of type \"%s\" needs Gated DeltaNet, which this device "
-                   "does not have: only the dense families run there",
-                   dir, t->config.type);
-}
 
 /* open_with opens the first `layers` layers (-1: all) and the head in the given form,
  * or, with `only`, tells what they would take and leaves the device alone. Everything
@@ -41,7 +29,6 @@ static int open_with(struct target **out, struct dev *d, const char *dir,
                      (long long)t->layers - 1, (long long)t->config.layers - 1);
         goto out;
     }
-    TRY_GOTO(rc, check_device(t, dir), out);
     t->layer = mem_zero((size_t)t->config.layers, sizeof *t->layer);
     if (!t->layer) {
         rc = E_MEMORY;
@@ -75,10 +62,8 @@ int target_random(struct target **out, struct dev *d, const struct target_config
     t->dev = d;
     t->config = *c;
     t->layers = layers;
-    TRY_GOTO(rc, check_device(t, "random weights"), out);
     t->layer = mem_zero((size_t)c->layers, sizeof *t->layer);
     rc = t->layer ? target_load_drawn(t, seed) : E_MEMORY;
-out:
     if (rc < 0)
         target_close(t);
     else

@@ -10,8 +10,8 @@
  * the signatures), small ones for options:
  *   w, x, y, s, g = type of the tensors of that kind (default A); w=none: absent
  *   a=1 add; p=1 packed panels; k tap; c=1 causal; v window in the block; l sliding
- *   context; z documents; e=1 with empty rows; r=1 anchors in any order; j last rows
- *   that are tried and not kept
+ *   context; z documents, or o=1 ones of 1 to 129 rows; e=1 with empty rows; r=1
+ *   anchors in any order; j last rows that are tried and not kept
  * The tolerance is relative to the largest element wanted of each output; 0 means
  * equal.
  */
@@ -131,6 +131,7 @@ static const struct op_case op_cases[] = {
     {"delta_mix", "T=9 S=9 m=2 n=4 D=6 E=10 z=4", 1e-6, 0},
     {"delta_mix", "T=5 S=105 m=2 n=2 D=16 E=16", 1e-6, 0},
     {"delta_mix", "T=40 S=42 m=2 n=6 D=128 E=128 z=3", 1e-6, 0},
+    {"delta_mix", "T=586 S=586 m=2 n=4 D=16 E=16 o=1", 1e-6, 0},
     {"delta_mix", "T=64 S=64 m=16 n=48 D=128 E=128", 1e-6, SPEED},
     {"delta", "T=1 S=1 m=1 n=1 D=1 E=1", 1e-6, 0},
     {"delta", "T=1 S=9 m=2 n=4 D=5 E=7", 1e-6, 0},
@@ -138,6 +139,10 @@ static const struct op_case op_cases[] = {
     {"delta", "T=20 S=50 m=2 n=4 D=16 E=16 j=7", 1e-6, 0},
     {"delta", "T=20 S=50 m=2 n=4 D=16 E=16 j=20 z=3", 1e-6, 0},
     {"delta", "T=130 S=140 m=2 n=6 D=128 E=128 z=2", 2e-6, 0},
+    {"delta", "T=586 S=586 m=2 n=2 D=128 E=128 o=1", 2e-6, 0},
+    {"delta", "T=300 S=586 m=2 n=4 D=128 E=128 o=1 j=5", 2e-6, 0},
+    {"delta", "T=586 S=586 m=2 n=6 D=24 E=20 o=1 j=129", 2e-6, 0},
+    {"delta", "T=16 S=300 m=2 n=6 D=128 E=128 j=16", 2e-6, 0},
     {"delta", "T=256 S=256 m=16 n=48 D=128 E=128", 2e-6, SPEED},
     {"norm_gate", "T=1 n=1 D=1", 3e-7, 0},
     {"norm_gate", "T=9 n=6 D=128", 5e-7, 0},

@@ -11,7 +11,6 @@
 #include "err.h"
 #include "kit.h"
 #include "kit_target.h"
-#include "kernels/backend.h"
 #include "mem.h"
 #include "rng.h"
 #include "span.h"
@@ -295,26 +294,6 @@ END_TEST
 
 /* ---- refusals ---- */
 
-/* A device without the operations runs no hybrid, but trains drafters for one. */
-START_TEST(device_without_delta)
-{
-    struct dev *d;
-    struct target *t;
-    kit_ok(dev_open(&d, "cpu", NULL));
-    const struct backend *whole = d->ops;
-    struct backend lame = *whole;
-    lame.delta = NULL;
-    d->ops = &lame;
-    kit_fails(target_open(&t, d, FLAT, -1, true), E_CONFIG,
-              "type \"qwen3_5_text\" needs Gated DeltaNet");
-    ck_assert_uint_eq(d->held, 0);
-    kit_ok(target_vocabulary(&t, d, FLAT));
-    target_close(t);
-    d->ops = whole;
-    dev_close(d);
-}
-END_TEST
-
 static char *rename_norm(const char *name, char *text)
 {
     char *at = strstr(text, "linear_attn.norm.weight");
@@ -399,4 +378,4 @@ END_TEST
 
 KIT_MAIN("hybrid", flat, multimodal, tied, groups, golden_elsewhere,
          alone_equals_packed, threads_do_not_matter, cached_equals_packed,
-         device_without_delta, only_matrices_are_quantised, wrong_checkpoints)
+         only_matrices_are_quantised, wrong_checkpoints)

@@ -161,6 +161,14 @@ void cuda_adamw(struct dev *d, struct tensor w, struct tensor master, struct ten
                 struct tensor v, struct tensor grad, struct adamw p);
 void cuda_finite(struct dev *d, struct tensor x, const char *what);
 void cuda_normal(struct dev *d, struct tensor x, uint64_t key, float sigma);
+void cuda_gate(struct dev *d, struct tensor y, struct tensor x, struct tensor g);
+void cuda_delta_mix(struct dev *d, struct delta_in x, struct tensor u, struct tensor a,
+                    struct tensor b, struct tensor conv, struct tensor a_log,
+                    struct tensor dt_bias, struct tensor lo, int64_t first);
+void cuda_delta(struct dev *d, struct tensor o, struct tensor state, struct delta_in x,
+                struct tensor lo, int64_t first, int64_t keep);
+void cuda_norm_gate(struct dev *d, struct tensor y, struct tensor x, struct tensor w,
+                    struct tensor z, float eps);
 
 #ifdef __cplusplus
 }

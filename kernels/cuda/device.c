@@ -267,8 +267,8 @@ const struct backend cuda_backend = {
     cuda_adamw,
     cuda_finite,
     cuda_normal,
-    NULL, /* no Gated DeltaNet: op_has_delta */
-    NULL,
-    NULL,
-    NULL,
+    cuda_gate,
+    cuda_delta_mix,
+    cuda_delta,
+    cuda_norm_gate,
 };
