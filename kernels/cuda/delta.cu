@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* delta.cu - Gated DeltaNet token by token: decoding, f32, heads of any width.
+/* delta.cu - Gated DeltaNet: in chunks where there are enough rows, else token by token
+ * (decoding, f32, heads of other widths than 128).
+ *
+ * What follows is token by token; delta.cuh has the other.
  *
  * Columns of a head's state never meet: a block has one value head and 32 columns of
  * its state, in registers for as long as rows come.  A column lies in 8 lanes, each
@@ -13,7 +16,7 @@
  * row and head on plain cores; with one long document the bound is the issue of a
  * warp's 200 or so instructions a row.  Sums run in one order whatever the rows around:
  * rows run again give the same bits.  Twin: cpu/delta.c. */
-#include "prim.cuh"
+#include "delta.cuh"
 
 enum {
     THREADS = 128,
@@ -39,31 +42,16 @@ template <int N> struct delta_smem {
     float k[ROWS][N * LANES], q[ROWS][N * LANES]; // zeros past D
     float v[ROWS][SLICE], decay[ROWS], beta[ROWS];
     bool fresh[ROWS];
-    int begin;
 };
 
-static __device__ __forceinline__ bool begins(const struct delta_args &x, int t)
-{
-    return x.lo[t] >= x.first + t;
-}
-
-/* begin_of finds the first row of a part; x.rows: none. */
-static __device__ __forceinline__ int begin_of(const struct delta_args &x, int part,
-                                               int *begin_smem)
+/* delta_start finds the first row of a part; x.rows: none. */
+static __device__ __forceinline__ int delta_start(const struct delta_args &x, int part)
 {
     if (part == 0)
         return 0;
-    if (threadIdx.x == 0)
-        *begin_smem = x.rows;
-    __syncthreads();
     const int end = min((part + 1) * RUN, x.rows);
-    for (int t = part * RUN + threadIdx.x; t < end; t += THREADS)
-        if (begins(x, t)) {
-            atomicMin(begin_smem, t);
-            break;
-        }
-    __syncthreads();
-    return *begin_smem;
+    const int t = delta_first(x.lo, x.first, part * RUN, end);
+    return t < end ? t : x.rows;
 }
 
 /* stage brings rows [t, t + n). */
@@ -88,7 +76,7 @@ static __device__ __forceinline__ void stage(struct delta_smem<N> &y,
         const int64_t at = (int64_t)(t + threadIdx.x) * x.values + head;
         y.decay[threadIdx.x] = expf(x.g[at]);
         y.beta[threadIdx.x] = x.beta[at];
-        y.fresh[threadIdx.x] = begins(x, t + threadIdx.x);
+        y.fresh[threadIdx.x] = delta_begins(x.lo, x.first, t + (int)threadIdx.x);
     }
 }
 
@@ -198,7 +186,7 @@ __global__ void __launch_bounds__(THREADS, N <= 16 ? 3 : 2) // else fewer regist
     const int column = first + own, limit = (blockIdx.y + 1) * RUN;
     struct delta_state<N> y = {
     };
-    int t = begin_of(x, blockIdx.y, &tile_smem.begin);
+    int t = delta_start(x, blockIdx.y);
     if (t == 0)
         recall(y, x, head, column, lane);
     while (t < x.rows) {
@@ -223,41 +211,154 @@ __global__ void __launch_bounds__(THREADS, N <= 16 ? 3 : 2) // else fewer regist
     }
 }
 
+/* ---- the host's side ---- */
+
+/* A call's tensors, or some of its rows. */
+struct delta_call {
+    struct dev *d;
+    struct tensor o, state;
+    struct delta_in x;
+    struct tensor lo;
+    int64_t first;
+};
+
+static struct delta_call delta_rows(const struct delta_call *c, int64_t at, int64_t n)
+{
+    struct delta_call r = *c;
+    struct tensor *const all[] = {&r.o,   &r.x.q,    &r.x.k, &r.x.v,
+                                  &r.x.g, &r.x.beta, &r.lo};
+    for (struct tensor *t : all)
+        *t = tensor_rows(*t, at, n);
+    r.first += at;
+    return r;
+}
+
+static size_t delta_up(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+/* delta_by_rows goes token by token. */
+static void delta_by_rows(const struct delta_call *c, int64_t keep)
+{
+    const struct delta_in *in = &c->x;
+    struct delta_args x = {};
+    x.o = c->o.data;
+    x.to = (float *)c->state.data;
+    x.from = x.to;
+    x.q = in->q.data;
+    x.k = in->k.data;
+    x.v = in->v.data;
+    x.g = (const float *)in->g.data;
+    x.beta = (const float *)in->beta.data;
+    x.lo = (const int *)c->lo.data;
+    x.first = c->first;
+    x.rows = (int)in->q.dim[0];
+    x.keep = (int)keep;
+    x.keys = (int)in->q.dim[1];
+    x.depth = (int)in->q.dim[2];
+    x.values = (int)in->v.dim[1];
+    x.group = x.values / x.keys;
+    x.width = (int)in->v.dim[2];
+    x.slices = (x.width + SLICE - 1) / SLICE;
+    const dim3 grid((unsigned)(x.values * x.slices), blocks_for(x.rows, RUN));
+    if (grid.y > 1 && keep > 0) { // another part may write it before this one reads
+        float *copy = (float *)cuda_state(c->d)->scratch;
+        cudaMemcpyAsync(copy, x.to, tensor_bytes(&c->state), cudaMemcpyDeviceToDevice,
+                        stream_of(c->d));
+        x.from = copy;
+    }
+    BY_TYPE(c->o, T, {
+        auto kernel = x.depth <= 128 ? delta_kernel<T, 16> : delta_kernel<T, 32>;
+        launch_plain(c->d, "delta", kernel, grid, THREADS, x);
+    });
+}
+
+/* delta_take cuts scratch for as many rows as fit behind two states; x.room says how
+ * many. */
+static void delta_take(struct delta_chunks *x, char *scratch, size_t state)
+{
+    const size_t values = (size_t)x->values, keys = (size_t)x->keys;
+    const size_t row = values * (2 * DELTA_CHUNK * sizeof(uint16_t) + sizeof(float2)) +
+                       keys * 2 * DELTA_WIDTH * sizeof(uint16_t) + sizeof(int);
+    const size_t space = CUDA_SCRATCH_BYTES - 2 * delta_up(state) - 6 * 256;
+    const size_t rows = space / row / DELTA_CHUNK * DELTA_CHUNK;
+    x->room = (int)rows;
+    scratch += 2 * delta_up(state);
+    x->m = (uint16_t *)scratch;
+    x->p = x->m + values * rows * DELTA_CHUNK;
+    x->k16 = x->p + values * rows * DELTA_CHUNK;
+    x->q16 = x->k16 + keys * rows * DELTA_WIDTH;
+    x->decay = (float2 *)(x->q16 + keys * rows * DELTA_WIDTH);
+    x->length = (int *)(x->decay + values * rows);
+}
+
+/* delta_by_chunks goes chunk by chunk, as many rows in a launch as scratch has room
+ * for: little enough to stay in L2 between the two kernels.  No launch writes the state
+ * that it reads, since blocks of one may read it while others are done. */
+static void delta_by_chunks(const struct delta_call *c, bool keep)
+{
+    struct dev *d = c->d;
+    struct delta_chunks x = {};
+    const size_t state = tensor_bytes(&c->state);
+    char *const scratch = cuda_state(d)->scratch;
+    float *const carry[] = {(float *)scratch, (float *)(scratch + delta_up(state))};
+    const int rows = (int)c->x.q.dim[0];
+    x.o = (bf16 *)c->o.data;
+    x.q = (const bf16 *)c->x.q.data;
+    x.k = (const bf16 *)c->x.k.data;
+    x.v = (const bf16 *)c->x.v.data;
+    x.g = (const float *)c->x.g.data;
+    x.beta = (const float *)c->x.beta.data;
+    x.lo = (const int *)c->lo.data;
+    x.first = c->first;
+    x.keys = (int)c->x.q.dim[1];
+    x.values = (int)c->x.v.dim[1];
+    x.group = x.values / x.keys;
+    delta_take(&x, scratch, state);
+    const int launches = (rows + x.room - 1) / x.room;
+    const int chunks = (rows + DELTA_CHUNK * launches - 1) / (DELTA_CHUNK * launches);
+    x.from = (const float *)c->state.data;
+    if (keep && launches == 1) {
+        cudaMemcpyAsync(carry[1], x.from, state, cudaMemcpyDeviceToDevice,
+                        stream_of(d));
+        x.from = carry[1];
+    }
+    for (int i = 0; x.begin < rows; i++) {
+        x.end = min(rows, x.begin + chunks * DELTA_CHUNK);
+        x.to = x.end < rows ? carry[i & 1] : keep ? (float *)c->state.data : NULL;
+        delta_prep(d, &x);
+        delta_scan(d, &x);
+        x.from = x.to;
+        x.begin = x.end;
+    }
+}
+
+/* delta_run: all rows, of which the state keeps all or none. */
+static void delta_run(const struct delta_call *c, bool keep)
+{
+    const int64_t rows = c->x.q.dim[0];
+    if (rows >= DELTA_CHUNK)
+        delta_by_chunks(c, keep);
+    else if (rows > 0)
+        delta_by_rows(c, keep ? rows : 0);
+}
+
 extern "C" void cuda_delta(struct dev *d, struct tensor o, struct tensor state,
                            struct delta_in in, struct tensor lo, int64_t first,
                            int64_t keep)
 {
-    struct delta_args x = {};
-    x.o = o.data;
-    x.to = (float *)state.data;
-    x.from = x.to;
-    x.q = in.q.data;
-    x.k = in.k.data;
-    x.v = in.v.data;
-    x.g = (const float *)in.g.data;
-    x.beta = (const float *)in.beta.data;
-    x.lo = (const int *)lo.data;
-    x.first = first;
-    x.rows = (int)in.q.dim[0];
-    x.keep = (int)keep;
-    x.keys = (int)in.q.dim[1];
-    x.depth = (int)in.q.dim[2];
-    x.values = (int)in.v.dim[1];
-    x.group = x.values / x.keys;
-    x.width = (int)in.v.dim[2];
-    x.slices = (x.width + SLICE - 1) / SLICE;
-    const dim3 grid((unsigned)(x.values * x.slices), blocks_for(x.rows, RUN));
-    if (grid.y > 1 && keep > 0) { // another part may write it before this one reads
-        float *copy = (float *)cuda_state(d)->scratch;
-        if (tensor_bytes(&state) > CUDA_SCRATCH_BYTES)
-            bug("a state of %zu bytes needs more scratch", tensor_bytes(&state));
-        cudaMemcpyAsync(copy, state.data, tensor_bytes(&state),
-                        cudaMemcpyDeviceToDevice, stream_of(d));
-        x.from = copy;
+    const struct delta_call all = {d, o, state, in, lo, first};
+    const int64_t rows = in.q.dim[0];
+    if (tensor_bytes(&state) > CUDA_SCRATCH_BYTES / 4)
+        bug("a state of %zu bytes needs more scratch", tensor_bytes(&state));
+    if (rows < DELTA_CHUNK || o.type != DT_BF16 || in.q.dim[2] != DELTA_WIDTH ||
+        in.v.dim[2] != DELTA_WIDTH) {
+        delta_by_rows(&all, keep);
+        return;
     }
-    BY_TYPE(o, T, {
-        auto kernel = x.depth <= 128 ? delta_kernel<T, 16> : delta_kernel<T, 32>;
-        kernel<<<grid, THREADS, 0, stream_of(d)>>>(x);
-    });
-    cuda_launched(d, "delta");
+    const struct delta_call kept = delta_rows(&all, 0, keep);
+    const struct delta_call tried = delta_rows(&all, keep, rows - keep);
+    delta_run(&kept, true);
+    delta_run(&tried, false);
 }

@@ -8,7 +8,7 @@
  * power of two, which sums its squares by shuffles.  Lanes past a head's width hold
  * zeros.  The last column of blocks makes the gates.  A row looks back no further than
  * its document begins. Twin: cpu/delta.c. */
-#include "prim.cuh"
+#include "launch.cuh"
 
 enum { THREADS = 256, ROWS = 16, BATCH = 4, OWN = 8 };
 
@@ -201,7 +201,6 @@ extern "C" void cuda_delta_mix(struct dev *d, struct delta_in x, struct tensor u
     const dim3 grid(blocks_for(m.rows, ROWS), blocks_for(threads, THREADS) + 1);
     BY_TYPE(u, T, {
         auto kernel = fast ? delta_mix_kernel<T, true> : delta_mix_kernel<T, false>;
-        kernel<<<grid, THREADS, 0, stream_of(d)>>>(m);
+        launch_plain(d, "delta_mix", kernel, grid, THREADS, m);
     });
-    cuda_launched(d, "delta_mix");
 }

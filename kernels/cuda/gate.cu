@@ -4,7 +4,7 @@
  * Bound by memory: both read two tensors and write one, 8 elements a thread in 16-byte
  * accesses.  A head's norm stays within a group of lanes: 16 of them for 128 channels,
  * so that no lane idles.  Twin: cpu/gate.c. */
-#include "prim.cuh"
+#include "launch.cuh"
 
 enum { THREADS = 256 };
 
@@ -36,10 +36,9 @@ extern "C" void cuda_gate(struct dev *d, struct tensor y, struct tensor x,
     bool fast = wide(y.data, n) && wide(x.data, n) && wide(g.data, n);
     BY_TYPE(y, T, {
         auto kernel = fast ? gate_kernel<T, 8> : gate_kernel<T, 1>;
-        kernel<<<blocks_for(n, THREADS * (fast ? 8 : 1)), THREADS, 0, stream_of(d)>>>(
-            (T *)y.data, (const T *)x.data, (const T *)g.data, n);
+        launch_plain(d, "gate", kernel, blocks_for(n, THREADS * (fast ? 8 : 1)),
+                     THREADS, (T *)y.data, (const T *)x.data, (const T *)g.data, n);
     });
-    cuda_launched(d, "gate");
 }
 
 /* A group of `lanes` lanes takes a head of `width` channels. */
@@ -83,12 +82,11 @@ extern "C" void cuda_norm_gate(struct dev *d, struct tensor y, struct tensor x,
     bool fast =
         wide(y.data, n) && wide(x.data, n) && wide(w.data, n) && wide(z.data, n);
     const int lanes = fast && n <= 128 ? 16 : 32;
-    BY_TYPE(
-        x, T, BY_TYPE(w, W, {
-            auto kernel = fast ? norm_gate_kernel<T, W, 8> : norm_gate_kernel<T, W, 1>;
-            kernel<<<blocks_for(heads, THREADS / lanes), THREADS, 0, stream_of(d)>>>(
-                (T *)y.data, (const T *)x.data, (const W *)w.data, (const T *)z.data,
-                heads, (int)n, lanes, eps);
-        }));
-    cuda_launched(d, "norm_gate");
+    BY_TYPE(x, T, BY_TYPE(w, W, {
+                auto kernel =
+                    fast ? norm_gate_kernel<T, W, 8> : norm_gate_kernel<T, W, 1>;
+                launch_plain(d, "norm_gate", kernel, blocks_for(heads, THREADS / lanes),
+                             THREADS, (T *)y.data, (const T *)x.data, (const W *)w.data,
+                             (const T *)z.data, heads, (int)n, lanes, eps);
+            }));
 }

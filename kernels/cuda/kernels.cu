@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* kernels.cu - the table of kernels with dynamic shared memory: see cuda.h. */
 #include "attndkv.cuh"
+#include "deltaprep.cuh"
+#include "deltascan.cuh"
 #include "attnquery.cuh"
 
 /* In the order of KERNEL_FWD_WIDE_64 and so on in attn.cuh. */
@@ -33,5 +35,7 @@ const struct cuda_kernel cuda_kernels[KERNEL_COUNT + 1] = {
      (int)sizeof(struct dkv_smem<dkv_shape<64>>)},
     {"attn_dkv_kernel<dkv_shape<128> >", dkv_shape<128>::THREADS,
      (int)sizeof(struct dkv_smem<dkv_shape<128>>)},
+    {"delta_prep_kernel", DELTA_THREADS, (int)sizeof(struct prep_smem)},
+    {"delta_scan_kernel", DELTA_THREADS, (int)sizeof(struct scan_smem)},
     {nullptr, 0, 0},
 };

@@ -1,27 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-/* launch.cuh - launching a kernel that takes dynamic shared memory.
+/* launch.cuh - launching a kernel on the device's stream.
  *
- * Threads and bytes come from its line in cuda_kernels (cuda.h), the table that
- * scripts/kernels.sh checks. */
+ *     launch_plain   grid and threads from the caller, static shared memory alone
+ *     launch         threads and bytes of dynamic shared memory from the kernel's line
+ *                    in cuda_kernels (cuda.h), the table that scripts/kernels.sh checks
+ *
+ * Arguments become the kernel's parameter types; a launch that fails is the device's
+ * error.  A grid of nothing is no launch. */
 #ifndef LAUNCH_CUH
 #define LAUNCH_CUH
 
 #include "prim.cuh"
 
-template <typename K, typename A>
-static inline void launch(struct dev *d, int index, K *kernel, dim3 grid, const A &args)
+template <typename... P, typename... A>
+static inline void launch_sized(struct dev *d, const char *name, void (*kernel)(P...),
+                                dim3 grid, int threads, int dynamic, const A &...args)
+{
+    cudaLaunchConfig_t c = {};
+    c.gridDim = grid;
+    c.blockDim = dim3((unsigned)threads);
+    c.dynamicSmemBytes = (size_t)dynamic;
+    c.stream = stream_of(d);
+    if (grid.x == 0 || grid.y == 0)
+        return;
+    cudaLaunchKernelEx(&c, kernel, args...);
+    cuda_launched(d, name);
+}
+
+template <typename... P, typename... A>
+static inline void launch_plain(struct dev *d, const char *name, void (*kernel)(P...),
+                                dim3 grid, int threads, const A &...args)
+{
+    launch_sized(d, name, kernel, grid, threads, 0, args...);
+}
+
+template <typename... P, typename... A>
+static inline void launch(struct dev *d, int index, void (*kernel)(P...), dim3 grid,
+                          const A &...args)
 {
     const struct cuda_kernel *k = &cuda_kernels[index];
     const void *f = (const void *)kernel;
-    void *list[] = {(void *)&args};
-    if (grid.x == 0 || grid.y == 0)
-        return;
     cudaFuncSetAttribute(f, cudaFuncAttributeMaxDynamicSharedMemorySize, k->dynamic);
     cudaFuncSetAttribute(f, cudaFuncAttributePreferredSharedMemoryCarveout,
                          cudaSharedmemCarveoutMaxShared);
-    cudaLaunchKernel(f, grid, dim3((unsigned)k->threads), list, (size_t)k->dynamic,
-                     stream_of(d));
-    cuda_launched(d, k->name);
+    launch_sized(d, k->name, kernel, grid, k->threads, k->dynamic, args...);
 }
 
 #endif

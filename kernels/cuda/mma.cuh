@@ -16,13 +16,24 @@ static __device__ __forceinline__ uint32_t smem_base()
     return (uint32_t)__cvta_generic_to_shared(dynamic_smem);
 }
 
-/* ---- copies from global to shared memory, 16 bytes, or 4 (zero when not `real`) ----
- */
+/* ---- copies from global to shared memory; zero when not `real` ---- */
 
 static __device__ __forceinline__ void cp16(uint32_t to, const void *from)
 {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to),
                  "l"(from));
+}
+
+static __device__ __forceinline__ void cp16(uint32_t to, const void *from, bool real)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to),
+                 "l"(from), "r"(real ? 16 : 0));
+}
+
+static __device__ __forceinline__ void cp8(uint32_t to, const void *from, bool real)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from),
+                 "r"(real ? 8 : 0));
 }
 
 static __device__ __forceinline__ void cp4(uint32_t to, const void *from, bool real)
@@ -64,6 +75,23 @@ static __device__ __forceinline__ uint32_t pack2(float low, float high)
 {
     uint32_t r;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+
+/* The same in f16: three more bits, but nothing beyond 65504. */
+static __device__ __forceinline__ void mma_half(float (&d)[4], const uint32_t (&a)[4],
+                                                uint32_t b0, uint32_t b1)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+static __device__ __forceinline__ uint32_t pack2_half(float low, float high)
+{
+    uint32_t r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
     return r;
 }
 

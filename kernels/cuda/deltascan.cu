@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/* deltascan.cu - Gated DeltaNet in chunks: along a document (delta.cuh).
+ *
+ * A warp owns 16 columns of a head's state for as long as the document lasts, and needs
+ * no other warp: it keeps S^T [16][128] as the f32 sums of its products.  Rounded to
+ * f16 those registers are the left operand of S^T K^T and, as they are, the right one
+ * of Q S; so are the rows' D^T of D^T K and of P D.  Nothing but K, Q, V, M and P comes
+ * from shared memory, copied ahead: K, V, M and decays two chunks, Q and P one.
+ *
+ * A block has 64 columns of one value head: 96 blocks for one long document at 48
+ * heads, a warp on every scheduler of 96 multiprocessors.  232 mma.sync a warp and
+ * chunk, 2.1 MFLOP for 16 columns' 64 rows, are about 1900 of some 2800 cycles: 0.8 ms
+ * for the 512 chunks of 32768 rows.  Bytes: 20 KB a row, mostly from L2.
+ *
+ * Documents do not meet: part p of the grid takes those that begin in rows [p RUN,
+ * (p + 1) RUN) of the launch, the first also what goes on from before. */
+#include "deltascan.cuh"
+
+enum { RUN = 256, ROW_TILES = DELTA_CHUNK / 8, STATE_TILES = DELTA_WIDTH / 8 };
+
+static_assert(sizeof(struct scan_smem) <= ATTN_SMEM_MAX, "fits sm_120");
+
+struct scan_chunk {
+    int t, n; // n = 0: there is none
+    bool fresh;
+};
+
+/* scan_chunk_at is the chunk at row t of a walk that ends with the documents that begin
+ * before `limit`. */
+static __device__ __forceinline__ struct scan_chunk scan_chunk_at(
+    const struct delta_chunks &x, int t, int limit)
+{
+    struct scan_chunk c = {t, 0, false};
+    if (t >= x.end)
+        return c;
+    c.fresh = delta_begins(x.lo, x.first, t);
+    if (!c.fresh || t < limit)
+        c.n = x.length[t - x.begin];
+    return c;
+}
+
+/* ---- copies ---- */
+
+/* 64 rows of BYTES, zeros from row n on. */
+template <int BYTES>
+static __device__ __forceinline__ void scan_copy(uint32_t to, const void *from,
+                                                 size_t stride, int n)
+{
+    constexpr int CHUNKS = BYTES / 16, STEP = DELTA_THREADS / CHUNKS;
+    const int row = threadIdx.x / CHUNKS, c = threadIdx.x % CHUNKS;
+    const char *p = (const char *)from + (size_t)row * stride + c * 16;
+    to += at<BYTES / 2>(row, c);
+#pragma unroll
+    for (int i = 0; i < DELTA_CHUNK / STEP; i++)
+        cp16(to + i * STEP * BYTES, p + (size_t)(i * STEP) * stride,
+             row + i * STEP < n);
+}
+
+static __device__ __forceinline__ uint32_t scan_address(const void *member)
+{
+    return smem_base() + (uint32_t)((const unsigned char *)member - dynamic_smem);
+}
+
+static __device__ __forceinline__ void scan_copy_first(const struct delta_chunks &x,
+                                                       const struct scan_chunk &c,
+                                                       struct scan_smem *smem, int b,
+                                                       int head, int column)
+{
+    const size_t at_row = delta_at(x, head, c.t), stride = (size_t)x.values * 256;
+    scan_copy<256>(scan_address(smem->k[b]),
+                   x.k16 + delta_at(x, head / x.group, c.t) * DELTA_WIDTH, 256, c.n);
+    scan_copy<128>(scan_address(smem->v[b]),
+                   (const char *)x.v + (size_t)c.t * stride +
+                       (size_t)(head * DELTA_WIDTH + column) * sizeof(bf16),
+                   stride, c.n);
+    scan_copy<128>(scan_address(smem->m[b]), x.m + at_row * DELTA_CHUNK, 128, c.n);
+    if (threadIdx.x < DELTA_CHUNK)
+        cp8(scan_address(&smem->decay[b][threadIdx.x]), x.decay + at_row + threadIdx.x,
+            (int)threadIdx.x < c.n);
+    bar_arrive_copied(scan_address(&smem->full[b]));
+}
+
+static __device__ __forceinline__ void scan_copy_late(const struct delta_chunks &x,
+                                                      const struct scan_chunk &c,
+                                                      struct scan_smem *smem, int head)
+{
+    scan_copy<256>(scan_address(smem->q),
+                   x.q16 + delta_at(x, head / x.group, c.t) * DELTA_WIDTH, 256, c.n);
+    scan_copy<128>(scan_address(smem->p), x.p + delta_at(x, head, c.t) * DELTA_CHUNK,
+                   128, c.n);
+    bar_arrive_copied(scan_address(&smem->full_late));
+}
+
+/* ---- a warp's 16 columns ---- */
+
+/* scan_left rounds N tiles of sums to left operands of products in f16. */
+template <int N>
+static __device__ __forceinline__ void scan_left(uint32_t (&a)[N / 2][4],
+                                                 const float (&s)[N][4])
+{
+#pragma unroll
+    for (int k = 0; k < N / 2; k++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            a[k][i] = pack2_half(s[2 * k + (i >> 1)][2 * (i & 1)],
+                                 s[2 * k + (i >> 1)][2 * (i & 1) + 1]);
+}
+
+template <int N> static __device__ __forceinline__ void scan_zero(float (&s)[N][4])
+{
+#pragma unroll
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            s[n][i] = 0.0f;
+}
+
+template <int N>
+static __device__ __forceinline__ void scan_scale(float (&s)[N][4], float by)
+{
+#pragma unroll
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            s[n][i] *= by;
+}
+
+template <int N>
+static __device__ __forceinline__ float scan_squares(const float (&s)[N][4])
+{
+    float sum[4] = {};
+#pragma unroll
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            sum[i] += s[n][i] * s[n][i];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* scan_center scales a warp's state and rows to about 2^4 where they are too large or
+ * too small for f16.  Below 2^9 at this place nothing that a chunk makes of them is
+ * beyond 2^16.  True when it did. */
+static __device__ __forceinline__ bool scan_center(float (&state)[STATE_TILES][4],
+                                                   float (&rows)[ROW_TILES][4],
+                                                   float &scale)
+{
+    float most = scan_squares(state) + scan_squares(rows);
+    if (!vote(most > 0x1p18f) && vote(most > 0x1p-12f))
+        return false;
+    most = warp_max(most);
+    const int exponent = (int)(__float_as_uint(most) >> 23) - 127;
+    if (exponent < -126) // nothing there
+        return false;
+    const float by = __uint_as_float((uint32_t)(127 + 4 - (exponent >> 1)) << 23);
+    scan_scale(state, by);
+    scan_scale(rows, by);
+    scale *= by;
+    return true;
+}
+
+/* scan_state reads S^T from a state [128][128], or writes it. */
+static __device__ __forceinline__ void scan_recall(float (&s)[STATE_TILES][4],
+                                                   const float *from,
+                                                   const struct lane &l)
+{
+#pragma unroll
+    for (int n = 0; n < STATE_TILES; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            s[n][i] =
+                from[(8 * n + l.col + (i & 1)) * DELTA_WIDTH + l.row + 8 * (i >> 1)];
+}
+
+static __device__ __forceinline__ void scan_record(float *to,
+                                                   const float (&s)[STATE_TILES][4],
+                                                   float by, const struct lane &l)
+{
+#pragma unroll
+    for (int n = 0; n < STATE_TILES; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            to[(8 * n + l.col + (i & 1)) * DELTA_WIDTH + l.row + 8 * (i >> 1)] =
+                s[n][i] * by;
+}
+
+/* ---- the steps of a chunk ---- */
+
+/* rows^T = V^T - (K S)^T diag(exp G): what M makes D of. */
+static __device__ __forceinline__ void scan_rows(float (&rows)[ROW_TILES][4],
+                                                 const uint32_t (&state)[8][4],
+                                                 uint32_t k_smem, uint32_t v_smem,
+                                                 const float2 *decay_smem, float scale,
+                                                 int col)
+{
+    scan_zero(rows);
+#pragma unroll
+    for (int k = 0; k < DELTA_WIDTH / 16; k++)
+#pragma unroll
+        for (int n = 0; n < ROW_TILES / 2; n++) {
+            uint32_t b[4];
+            ldmatrix(b, on(k_smem, k) + n * 32 * DELTA_WIDTH);
+            mma_half(rows[2 * n], state[k], b[0], b[1]);
+            mma_half(rows[2 * n + 1], state[k], b[2], b[3]);
+        }
+#pragma unroll
+    for (int n = 0; n < ROW_TILES; n += 2) {
+        uint32_t v[4];
+        ldmatrix_trans(v, v_smem + n * 8 * 2 * SCAN_COLUMNS);
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            const float4 e = *(const float4 *)&decay_smem[8 * (n + j) + col];
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                float *r = rows[n + j] + 2 * h;
+                r[0] = scale * low_of(v[2 * j + h]) - e.x * r[0];
+                r[1] = scale * high_of(v[2 * j + h]) - e.z * r[1];
+            }
+        }
+    }
+}
+
+/* d^T = rows^T M^T; M has nothing above its diagonal. */
+static __device__ __forceinline__ void scan_written(float (&d)[ROW_TILES][4],
+                                                    const uint32_t (&rows)[4][4],
+                                                    uint32_t m_smem)
+{
+    scan_zero(d);
+#pragma unroll
+    for (int k = 0; k < DELTA_CHUNK / 16; k++)
+#pragma unroll
+        for (int n = k; n < ROW_TILES / 2; n++) {
+            uint32_t b[4];
+            ldmatrix(b, on(m_smem, k) + n * 32 * DELTA_CHUNK);
+            mma_half(d[2 * n], rows[k], b[0], b[1]);
+            mma_half(d[2 * n + 1], rows[k], b[2], b[3]);
+        }
+}
+
+/* o = diag(exp G) Q S + P D.  The right operands are the left ones of the state and of
+ * D^T, as they lie. */
+static __device__ __forceinline__ void scan_outputs(float (&o)[4][2][4],
+                                                    const uint32_t (&state)[8][4],
+                                                    const uint32_t (&d)[4][4],
+                                                    uint32_t q_smem, uint32_t p_smem,
+                                                    const float2 *decay_smem, int row)
+{
+    zero(o);
+#pragma unroll
+    for (int k = 0; k < DELTA_WIDTH / 16; k++)
+#pragma unroll
+        for (int m = 0; m < 4; m++) {
+            uint32_t a[4];
+            ldmatrix(a, on(q_smem, k) + m * 32 * DELTA_WIDTH);
+            mma_half(o[m][0], a, state[k][0], state[k][2]);
+            mma_half(o[m][1], a, state[k][1], state[k][3]);
+        }
+#pragma unroll
+    for (int m = 0; m < 4; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const float e = decay_smem[16 * m + row + 8 * h].x;
+#pragma unroll
+            for (int n = 0; n < 2; n++) {
+                o[m][n][2 * h] *= e;
+                o[m][n][2 * h + 1] *= e;
+            }
+        }
+#pragma unroll
+    for (int k = 0; k < DELTA_CHUNK / 16; k++)
+#pragma unroll
+        for (int m = k; m < 4; m++) {
+            uint32_t a[4];
+            ldmatrix(a, on(p_smem, k) + m * 32 * DELTA_CHUNK);
+            mma_half(o[m][0], a, d[k][0], d[k][2]);
+            mma_half(o[m][1], a, d[k][1], d[k][3]);
+        }
+}
+
+/* scan_store writes a warp's 16 columns of a chunk's rows; `out` is its first row's. */
+static __device__ __forceinline__ void scan_store(bf16 *out, size_t stride, int n,
+                                                  const float (&o)[4][2][4], float by,
+                                                  const struct lane &l)
+{
+#pragma unroll
+    for (int m = 0; m < 4; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int r = 16 * m + l.row + 8 * h;
+            if (r >= n)
+                continue;
+            uint32_t *p = (uint32_t *)(out + (size_t)r * stride) + l.col / 2;
+            p[0] = pack2(o[m][0][2 * h] * by, o[m][0][2 * h + 1] * by);
+            p[4] = pack2(o[m][1][2 * h] * by, o[m][1][2 * h + 1] * by);
+        }
+}
+
+/* state = exp(G_last) state + d^T K, d with its decay to the chunk's end. */
+static __device__ __forceinline__ void scan_update(float (&state)[STATE_TILES][4],
+                                                   const uint32_t (&d)[4][4],
+                                                   uint32_t k_smem, float decay)
+{
+    scan_scale(state, decay);
+#pragma unroll
+    for (int k = 0; k < DELTA_CHUNK / 16; k++)
+#pragma unroll
+        for (int n = 0; n < STATE_TILES / 2; n++) {
+            uint32_t b[4];
+            ldmatrix_trans(b, on(k_smem, n) + k * 32 * DELTA_WIDTH);
+            mma_half(state[2 * n], d[k], b[0], b[1]);
+            mma_half(state[2 * n + 1], d[k], b[2], b[3]);
+        }
+}
+
+/* scan_decay scales D^T by each row's decay to the end of the chunk. */
+static __device__ __forceinline__ void scan_decay(float (&d)[ROW_TILES][4],
+                                                  const float2 *decay_smem, int col)
+{
+#pragma unroll
+    for (int n = 0; n < ROW_TILES; n++) {
+        const float4 e = *(const float4 *)&decay_smem[8 * n + col];
+        d[n][0] *= e.y;
+        d[n][1] *= e.w;
+        d[n][2] *= e.y;
+        d[n][3] *= e.w;
+    }
+}
+
+/* Grid: heads times slices, parts. */
+__global__ void __launch_bounds__(DELTA_THREADS, 2)
+    delta_scan_kernel(const __grid_constant__ struct delta_chunks x)
+{
+    struct scan_smem *smem = (struct scan_smem *)dynamic_smem;
+    const int head = blockIdx.x / SCAN_SLICES, warp = threadIdx.x >> 5;
+    const int column = blockIdx.x % SCAN_SLICES * SCAN_COLUMNS,
+              own = column + 16 * warp;
+    const struct lane l = lane_of<DELTA_WIDTH>(threadIdx.x & 31);
+    const struct lane t = lane_of<DELTA_CHUNK>(l.id); // for rows of 64
+    const int begin = x.begin + blockIdx.y * RUN, limit = min(begin + RUN, x.end);
+    const int start = blockIdx.y ? delta_first(x.lo, x.first, begin, limit) : begin;
+    if (start == limit)
+        return;
+
+    struct scan_chunk now = scan_chunk_at(x, start, limit);
+    float state[STATE_TILES][4] = {}, scale = 1.0f;
+    const size_t at_state = (size_t)head * DELTA_WIDTH * DELTA_WIDTH + own;
+    if (threadIdx.x == 0) {
+        bar_init(scan_address(&smem->full[0]), DELTA_THREADS);
+        bar_init(scan_address(&smem->full[1]), DELTA_THREADS);
+        bar_init(scan_address(&smem->full_late), DELTA_THREADS);
+    }
+    __syncthreads();
+    scan_copy_first(x, now, smem, 0, head, column);
+    scan_copy_late(x, now, smem, head);
+    struct scan_chunk next = scan_chunk_at(x, now.t + now.n, limit);
+    if (next.n > 0)
+        scan_copy_first(x, next, smem, 1, head, column);
+    if (!now.fresh) {
+        float none[ROW_TILES][4] = {};
+        scan_recall(state, x.from + at_state, l);
+        scan_center(state, none, scale);
+    }
+
+#pragma unroll 1
+    for (int c = 0; now.n > 0; c++) {
+        const struct scan_chunk after =
+            next.n > 0 ? scan_chunk_at(x, next.t + next.n, limit) : next;
+        const int b = c & 1;
+        const uint32_t k_smem = scan_address(smem->k[b]);
+        const float2 *decay = smem->decay[b];
+        if (now.fresh) {
+            scan_zero(state);
+            scale = 1.0f;
+        }
+        uint32_t s[8][4], d[4][4], late[4][4];
+        scan_left(s, state);
+        bar_wait(scan_address(&smem->full[b]), c >> 1 & 1);
+        {
+            float rows[ROW_TILES][4];
+            scan_rows(rows, s, k_smem + l.nt, on(scan_address(smem->v[b]) + t.nt, warp),
+                      decay, scale, l.col);
+            if (scan_center(state, rows, scale))
+                scan_left(s, state);
+            scan_left(d, rows);
+            scan_written(rows, d, scan_address(smem->m[b]) + t.nt);
+            scan_left(d, rows);
+            scan_decay(rows, decay, l.col);
+            scan_left(late, rows);
+        }
+        bar_wait(scan_address(&smem->full_late), c & 1);
+        {
+            float o[4][2][4];
+            scan_outputs(o, s, d, scan_address(smem->q) + l.nn,
+                         scan_address(smem->p) + t.nn, decay, l.row);
+            scan_store(
+                x.o + ((size_t)now.t * (size_t)x.values + (size_t)head) * DELTA_WIDTH +
+                    own,
+                (size_t)x.values * DELTA_WIDTH, now.n, o, 1.0f / scale, l);
+        }
+        scan_update(state, late, k_smem + l.nn, decay[now.n - 1].x);
+        __syncthreads(); // all are through with what the copies overwrite
+        if (next.n > 0)
+            scan_copy_late(x, next, smem, head);
+        if (after.n > 0)
+            scan_copy_first(x, after, smem, b, head, column);
+        if (now.t + now.n == x.end && x.to)
+            scan_record(x.to + at_state, state, 1.0f / scale, l);
+        now = next;
+        next = after;
+    }
+}
+
+void delta_scan(struct dev *d, const struct delta_chunks *x)
+{
+    dim3 grid((unsigned)(x->values * SCAN_SLICES), blocks_for(x->end - x->begin, RUN));
+    launch(d, KERNEL_DELTA_SCAN, delta_scan_kernel, grid, *x);
+}
