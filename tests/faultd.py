@@ -13,7 +13,7 @@ NAME.s3.localhost it serves bucket NAME.
 
 A fault is "KIND key=value...".  Which requests it hits: op= (a comma list of get, head,
 list, put, create, part, complete, abort, delete; default get), match= (a glob over the
-key), skip= (so many are left alone first), times= (default 1; all).  The kinds and their
+key), query= (a part of it), skip= (so many are left alone first), times= (default 1; all).  The kinds and their
 own values stand beside the functions below.  --chaos RATE --seed N hits that share of
 requests with faults that a client must survive.  PUT /-/faults replaces the list (one
 SPEC a line), PUT /-/chaos the rate, GET /-/log returns the log, PUT /-/clock sets the
@@ -322,6 +322,12 @@ def nodate(sv, rq, rs, v):
     rs.headers["Date"] = "soon"
 
 
+def noparts(sv, rq, rs, v):
+    """partNumber is ignored"""
+    rq.query.pop("partNumber", None)
+    return sv.answer(rq)
+
+
 def noise(sv, rq, rs, v):
     """no HTTP at all"""
     rs.before = b"\x16\x03\x01\x00\x00 what is this\r\n\r\n"
@@ -332,7 +338,8 @@ FAULTS = {f.__name__: f for f in (
     stall, truncate, reset, refuse, wait, norange, wrongrange, norangeheader, shortrange,
     flip, change, nomatch, error200, status, plainstatus, redirect, expired, chunked,
     nolength, length, slowheaders, drip, garbage, cutbody, replace, token, badsum, etag,
-    close, encoded, hints, header, nodate, noise)}
+    close, encoded, hints, header, nodate, noparts,
+    noise)}
 
 # What a client must survive when it strikes at random; each is drawn equally often.
 CHAOS = ("stall secs=3", "truncate", "truncate at=0", "reset", "reset at=0", "refuse",
@@ -353,12 +360,14 @@ class Fault:
         self.values = {k: unquote(v) for k, _, v in (p.partition("=") for p in pairs)}
         self.ops = self.values.pop("op", "get").split(",")
         self.match = self.values.pop("match", "*")
+        self.query = self.values.pop("query", "")
         self.skip = int(self.values.pop("skip", 0))
         times = self.values.pop("times", "1")
         self.times = None if times == "all" else int(times)
 
     def strikes(self, rq):
-        if rq.op not in self.ops or not fnmatch.fnmatchcase(rq.key, self.match):
+        if (rq.op not in self.ops or not fnmatch.fnmatchcase(rq.key, self.match)
+                or self.query not in rq.query_raw):
             return False
         if self.skip > 0:
             self.skip -= 1

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """hubd.py - the Hugging Face hub and the store to which it redirects, on two ports.
 
-    hubd.py --ready FILE [--token TOKEN] [--old N] [the options of faultd.py]
+    hubd.py --ready FILE [--token TOKEN] [--old N] [--hub-fault SPEC] [--link BYTES]
+            [the options of faultd.py]
 
 FILE receives both ports.  What the hub knows is tests/golden/hub/tree.json: repositories,
 each with a commit, whether it is private, and pages of its tree as the API answers.  A
 file's bytes follow from its name and its size (content below), so that the recorded
 hashes are theirs.  Large files ("lfs") are redirected to the store with a URL that is good
 for --old requests; the store refuses a request that carries Authorization, as S3 does, and
-every such request is in the log as op "leak".  "old/name" has been renamed.
+every such request is in the log as op "leak".  "old/name" has been renamed.  --fault hits
+the store, --hub-fault the files of the hub itself (op=small) and its API (op=api).  --link
+makes the Link headers of the listing longer by so much.
 
     hubd.py --record       prints tree.json anew
 """
@@ -44,11 +47,16 @@ class Hub(faultd.Server):
             if self.log_file:
                 print(json.dumps({**(what or {}), **more}), file=self.log_file, flush=True)
 
+    def pick(self, rq):
+        """A flipped bit in a listing cannot be seen; chaos leaves it out."""
+        return [f for f in super().pick(rq)
+                if rq.op != "api" or f.kind != "flip" or not self.opt.chaos]
+
     def url(self):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def answer(self, rq):
-        rq.op = "hub"
+        rq.op = "api"
         if rq.path.startswith("/-/"):
             rq.op = "control"
             return self.control(rq)
@@ -87,7 +95,8 @@ class Hub(faultd.Server):
         if page + 1 < len(known["pages"]):
             there = f"{self.url()}{rq.path}?recursive=true&cursor=" + quote(
                 f"cGFnZQ:{page + 1}=", safe="")
-            head["Link"] = f'<{there}>; rel="next"'
+            pad = "x" * self.opt.link
+            head["Link"] = f'<{there}>; title="{pad}"; rel="next"'
         return Response(200, json.dumps(known["pages"][page]).encode(), head)
 
     def file(self, rq, repo, known, path):
@@ -105,7 +114,7 @@ class Hub(faultd.Server):
     def serve_bytes(self, rq, path, size):
         self.store.bucket("b")
         self.store.buckets["b"].setdefault(path, s3.Object(content(path, size)))
-        rq.bucket, rq.key = "b", path
+        rq.op, rq.bucket, rq.key = "small", "b", path
         return self.do_get(rq)
 
 
@@ -177,9 +186,12 @@ def main():
     p = faultd.options()
     p.add_argument("--token", default="hf_secret")
     p.add_argument("--old", type=int, default=1000000)
+    p.add_argument("--hub-fault", action="append", default=[])
+    p.add_argument("--link", type=int, default=0)
     opt = p.parse_args()
     with Hub(opt) as hub, Store(opt, hub) as store:
-        store.faults, hub.faults = hub.faults, []  # faults are the store's
+        store.faults = hub.faults
+        hub.faults = [faultd.Fault(f) for f in opt.hub_fault]
         threading.Thread(target=store.serve_forever, daemon=True).start()
         with open(opt.ready + ".tmp", "w", encoding="ascii") as f:
             f.write(f"{hub.server_address[1]} {store.server_address[1]}\n")

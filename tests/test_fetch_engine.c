@@ -507,7 +507,7 @@ static struct want want(const char *sha256, const char *crc64, const char *crc32
     snprintf(h.crc64nvme, sizeof h.crc64nvme, "%s", crc64);
     snprintf(h.crc32c, sizeof h.crc32c, "%s", crc32c);
     snprintf(h.checksum_type, sizeof h.checksum_type, "%s", type);
-    ck_assert_int_eq(want_of(&w, &o, &h), code);
+    ck_assert_int_eq(want_of(&w, &o, &h, 0), code);
     return w;
 }
 
@@ -530,7 +530,68 @@ START_TEST(the_strongest_sum_is_wanted)
     char hex[65] = "";
     memset(hex, 'a', 64);
     w = want(hex, "rosUhgp5mIg=", "", "", 0);
-    ck_assert(w.kind == WANT_SHA256 && w.sha256[31] == 0xaa);
+    ck_assert(w.kind == WANT_DIGEST && w.digest == DIGEST_SHA256 && w.sum[31] == 0xaa);
+}
+END_TEST
+
+/* Sums of "123456789" in steps of one and of four bytes. */
+static int add_digits(const struct want *w, const struct object *o, size_t step)
+{
+    static const char digits[] = "123456789";
+    struct want_run *r = want_begin(w, 9);
+    ck_assert_ptr_nonnull(r);
+    for (size_t at = 0; at < 9; at += step)
+        want_add(r, digits + at, 9 - at < step ? 9 - at : step);
+    return want_end(r, o);
+}
+
+START_TEST(etags_and_blobs)
+{
+    static const struct {
+        const char *etag, *encryption;
+        int64_t part, parts;
+        const char *missing; // part of, or NULL
+    } c[] = {
+        {"\"25f9e794323b453885f5181f1b624d0b\"", "", 0, 1, NULL},
+        {"\"25F9E794323B453885F5181F1B624D0B\"", "AES256", 0, 1, NULL},
+        {"\"5927c5d64d94a5786f90003aa26d0159-1\"", "", 0, 1, NULL},
+        {"\"393e928fcf5925fcbd3a06aaf20b2d38-3\"", "", 4, 3, NULL},
+        {"\"393e928fcf5925fcbd3a06aaf20b2d38-3\"", "", 0, 3, "in which parts"},
+        {"\"393e928fcf5925fcbd3a06aaf20b2d38-3\"", "", -1, 3, "in which parts"},
+        {"\"393e928fcf5925fcbd3a06aaf20b2d38-3\"", "", 2, 3, "different sizes"},
+        {"\"393e928fcf5925fcbd3a06aaf20b2d38-3\"", "aws:kms", 4, 3, "KMS"},
+        {"\"25f9e794323b453885f5181f1b624d0b\"", "aws:kms:dsse", 0, 1, "KMS"},
+        {"\"25f9e794323b453885f5181f1b624d0\"", "", 0, 0, "no MD5"},
+        {"\"25f9e794323b453885f5181f1b624d0b-\"", "", 0, 0, "no MD5"},
+        {"\"25f9e794323b453885f5181f1b624d0b-999999\"", "", 0, 0, "no MD5"},
+        {"W/\"25f9e794323b453885f5181f1b624d0b\"", "", 0, 0, "no MD5"},
+        {NULL, "", 0, 0, "no MD5"},
+    };
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        const struct object o = {.key = "k", .etag = c[i].etag, .size = 9, .md5 = true};
+        struct want w;
+        struct head h;
+        head_start(&h);
+        snprintf(h.encryption, sizeof h.encryption, "%s", c[i].encryption);
+        ck_assert_int_eq(want_parts(&o), c[i].parts);
+        kit_ok(want_of(&w, &o, &h, c[i].part));
+        ck_assert_int_eq(w.kind, c[i].missing ? WANT_NOTHING : WANT_DIGEST);
+        if (c[i].missing) {
+            ck_assert_ptr_nonnull(strstr(w.missing, c[i].missing));
+            continue;
+        }
+        kit_ok(add_digits(&w, &o, 1));
+        kit_ok(add_digits(&w, &o, 9));
+        w.sum[15] ^= 1;
+        kit_fails(add_digits(&w, &o, 3), E_FORMAT, "its MD5");
+    }
+    const struct object o = {.key = "k",
+                             .blob = "e2e107ac61ac259b87c544f6e7a4eb03422c6c21"};
+    struct want w;
+    kit_ok(want_of(&w, &o, &(struct head){0}, 0)); // git hash-object of the digits
+    kit_ok(add_digits(&w, &o, 2));
+    w.blob = false;
+    kit_fails(add_digits(&w, &o, 2), E_FORMAT, "its SHA-1");
 }
 END_TEST
 
@@ -582,4 +643,4 @@ KIT_MAIN("fetch_engine", pieces_cover_an_object, a_reply_must_be_the_piece,
          verdicts, pauses_are_spread_and_bounded, the_pace_grows_while_that_pays,
          a_rate_is_kept, buffers_stay_within_the_budget, pieces_are_taken_over,
          damaged_pieces_are_not, what_nobody_wants_is_swept,
-         the_strongest_sum_is_wanted, urls)
+         the_strongest_sum_is_wanted, etags_and_blobs, urls)

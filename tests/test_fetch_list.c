@@ -195,5 +195,28 @@ START_TEST(ranges)
 }
 END_TEST
 
-KIT_MAIN("fetch_list", reads_a_page, refuses_what_is_no_page,
+START_TEST(links_are_joined)
+{
+    struct head h;
+    head_start(&h);
+    head_line(&h, "Link: <a>; rel=\"first\"", 22);
+    head_line(&h, "link: <b>; rel=\"next\"\r\n", 23);
+    ck_assert_str_eq(h.link, "<a>; rel=\"first\", <b>; rel=\"next\"");
+    ck_assert(!h.link_long);
+    char line[HEAD_URL + 7] = "Link: ";
+    memset(line + 6, 'x', HEAD_URL);
+    head_start(&h);
+    head_line(&h, line, HEAD_URL + 5); // one byte less than the field
+    ck_assert(!h.link_long && strlen(h.link) == HEAD_URL - 1);
+    head_start(&h);
+    head_line(&h, line, HEAD_URL + 6);
+    ck_assert(h.link_long);
+    head_start(&h);
+    head_line(&h, line, HEAD_URL);
+    head_line(&h, "Link: abcdef", 12);
+    ck_assert(h.link_long);
+}
+END_TEST
+
+KIT_MAIN("fetch_list", links_are_joined, reads_a_page, refuses_what_is_no_page,
          refuses_what_is_too_deep_or_long, reads_errors, times, heads, ranges)

@@ -106,9 +106,31 @@ PY
     [ "$(hashes models/acme/tiny dst)" = 5 ]
 }
 
-@test "a store with faults" {
-    # the hub gives no checksum of small files: a flipped bit in one cannot be seen
-    serve --chaos 0.3 --seed 5 --without flip
+@test "small files are held against the hash by which git knows them" {
+    serve --hub-fault "flip op=small match=config.json times=all"
+    run -65 "$fetch" hf://acme/tiny -o dst --retries 1
+    [[ $output == *"config.json: damaged: its SHA-1 is another one"* ]]
+    [ ! -e dst/config.json ]
+    [ "$(hashes models/acme/tiny dst)" = 5 ]
+    kill "$server"
+    serve --hub-fault "flip op=small match=README.md" # once
+    run -0 "$fetch" hf://acme/tiny -o d2 --part-size 256 # larger than a part
+    [ "$(hashes models/acme/tiny d2)" = 6 ]
+}
+
+@test "a listing whose Link is long, and one whose Link is too long to be kept" {
+    serve --link 3500
+    run -0 "$fetch" hf://acme/tiny -o dst
+    [ "$(hashes models/acme/tiny dst)" = 6 ]
+    kill "$server"
+    serve --link 5000
+    run -65 "$fetch" hf://acme/tiny -o d2
+    [[ $output == *"cannot read the listing: a Link header of over 4095 bytes"* ]]
+    [ ! -e d2/config.json ] # not half of a model
+}
+
+@test "a store and a hub with faults" {
+    serve --chaos 0.3 --seed 5
     run -0 "$fetch" hf://acme/tiny -o dst --part-size 65536
     [ "$(hashes models/acme/tiny dst)" = 6 ]
 }

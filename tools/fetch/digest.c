@@ -12,10 +12,22 @@ struct digest {
     EVP_MD_CTX *ctx;
 };
 
+static const EVP_MD *md_of(enum digest_kind kind)
+{
+    return kind == DIGEST_MD5    ? EVP_md5()
+           : kind == DIGEST_SHA1 ? EVP_sha1()
+                                 : EVP_sha256();
+}
+
+size_t digest_size(enum digest_kind kind)
+{
+    return (size_t)EVP_MD_get_size(md_of(kind));
+}
+
 struct digest *digest_open(enum digest_kind kind)
 {
     struct digest *d = mem_zero(1, sizeof *d);
-    const EVP_MD *md = kind == DIGEST_MD5 ? EVP_md5() : EVP_sha256();
+    const EVP_MD *md = md_of(kind);
     if (!d)
         return NULL;
     d->ctx = EVP_MD_CTX_new();
@@ -23,8 +35,7 @@ struct digest *digest_open(enum digest_kind kind)
         return d;
     EVP_MD_CTX_free(d->ctx);
     mem_free(d);
-    err_set(E_MEMORY, "OpenSSL has no memory, or no %s",
-            kind == DIGEST_MD5 ? "MD5" : "SHA-256");
+    err_set(E_MEMORY, "OpenSSL has no memory, or no %s", EVP_MD_get0_name(md));
     return NULL;
 }
 
@@ -34,9 +45,17 @@ void digest_add(struct digest *d, const void *p, size_t n)
         EVP_DigestUpdate(d->ctx, p, n);
 }
 
-void digest_end(struct digest *d, uint8_t out[DIGEST_MAX])
+void digest_take(struct digest *d, uint8_t out[DIGEST_MAX])
 {
+    const EVP_MD *md = EVP_MD_CTX_get0_md(d->ctx);
     EVP_DigestFinal_ex(d->ctx, out, NULL);
+    EVP_DigestInit_ex(d->ctx, md, NULL);
+}
+
+void digest_drop(struct digest *d)
+{
+    if (!d)
+        return;
     EVP_MD_CTX_free(d->ctx);
     mem_free(d);
 }

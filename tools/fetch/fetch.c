@@ -32,7 +32,7 @@ static struct {
     const char *output, *urls, *include, *exclude, *part;
     bool verify, dry_run, json, put;
     const char *endpoint, *addressing, *region, *profile, *credentials, *ca;
-    bool no_sign, requester_pays, no_checksum;
+    bool no_sign, requester_pays, no_checksum, check_etag;
     int64_t connections, piece, memory, rate, retries;
     double stall;
 } cfg = {.connections = 128,
@@ -82,6 +82,8 @@ static const struct opt options[] = {
              "agree to pay for requests and transfer", 0),
     OPT_FLAG(0, "no-checksum", &cfg.no_checksum,
              "do not ask for checksums, for servers that refuse the question", 0),
+    OPT_FLAG(0, "check-etag", &cfg.check_etag,
+             "hold objects without a checksum against the MD5 in their ETag", 0),
     OPT_HEAD("network"),
     OPT_INT(0, "connections", &cfg.connections, "N", "requests in flight at most", 0),
     OPT_INT(0, "part-size", &cfg.piece, "BYTES",
@@ -123,7 +125,7 @@ struct run {
     struct place place;
     int part, parts;
     int64_t next; // of list, to be read
-    int64_t fetched, there, failed, bytes, done_bytes, all_bytes;
+    int64_t fetched, there, failed, unchecked, bytes, done_bytes, all_bytes;
     struct transfer_state net;
     int code; // of the first failure that trying again does not mend, else of the first
     char why[ERR_TEXT_MAX];
@@ -359,6 +361,11 @@ out:
 static int on_ended(void *ctx, const struct transfer_end *end)
 {
     struct run *r = ctx;
+    if (end->code == 0 && end->unchecked) {
+        r->unchecked++;
+        log_warn(r->log, "%s: not checked: %s", r->list.at[end->number].key,
+                 end->unchecked);
+    }
     if (end->code == 0)
         return take_fetched(r, end->number, end->temp, end->size, end->sum);
     note_failure(r, &r->list.at[end->number], end->code, end->why);
@@ -515,6 +522,8 @@ static int report(struct run *r)
         log_end(r->log, "%lld objects %s (%s), %lld there already, %lld failed%s",
                 (long long)r->fetched, cfg.dry_run ? "to fetch" : "fetched", size,
                 (long long)r->there, (long long)r->failed, network(r, net, sizeof net));
+    if (r->unchecked > 0)
+        log_warn(r->log, "%lld objects could not be checked", (long long)r->unchecked);
     if (r->code < 0)
         return err_set(r->code, "%lld of %lld objects failed; for example %s",
                        (long long)r->failed, (long long)r->list.n, r->why);
@@ -597,6 +606,7 @@ static int get_rules(struct scheme_rules *out, struct log *log)
                                  .region = cfg.region,
                                  .requester_pays = cfg.requester_pays,
                                  .no_checksum = cfg.no_checksum,
+                                 .check_etag = cfg.check_etag,
                                  .log = log};
     return get_addressing(&out->addressing);
 }

@@ -9,7 +9,7 @@
 
 #include "err.h"
 
-enum kind { TEXT, NUMBER, TIME, RANGE };
+enum kind { TEXT, LIST, NUMBER, TIME, RANGE };
 
 static const struct field {
     const char *name;
@@ -27,7 +27,7 @@ static const struct field {
     FIELD("Date", TIME, date),
     FIELD("ETag", TEXT, etag),
     FIELD("Last-Modified", TIME, modified),
-    FIELD("Link", TEXT, link),
+    FIELD("Link", LIST, link),
     FIELD("Location", TEXT, location),
     FIELD("Retry-After", NUMBER, retry_after),
     FIELD("X-Linked-Etag", TEXT, linked_etag),
@@ -50,9 +50,9 @@ void head_start(struct head *h)
     h->status = 0;
     h->length = h->begin = h->end = h->total = h->retry_after = h->linked_size = -1;
     h->date = h->modified = h->parts = 0;
-    h->broken = false;
+    h->broken = h->link_long = false;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (fields[i].kind == TEXT)
+        if (fields[i].kind == TEXT || fields[i].kind == LIST)
             ((char *)h)[fields[i].at] = 0;
 }
 
@@ -104,6 +104,19 @@ int64_t head_time(const char *value)
     return seconds > 0 ? seconds : 0;
 }
 
+/* A header that comes several times is one, with commas. */
+static void take_link(struct head *h, const char *value, size_t n)
+{
+    size_t have = strlen(h->link), between = have > 0 ? 2 : 0;
+    if (have + between + n >= sizeof h->link) {
+        h->link_long = true;
+        return;
+    }
+    memcpy(h->link + have, ", ", between);
+    memcpy(h->link + have + between, value, n);
+    h->link[have + between + n] = 0;
+}
+
 static void take(struct head *h, const struct field *f, const char *value, size_t n)
 {
     int64_t *to = (int64_t *)(void *)((char *)h + f->at);
@@ -113,6 +126,9 @@ static void take(struct head *h, const struct field *f, const char *value, size_
             memcpy((char *)h + f->at, value, n);
             ((char *)h)[f->at + n] = 0;
         }
+        break;
+    case LIST:
+        take_link(h, value, n);
         break;
     case NUMBER:
         *to = number(value, n);
@@ -158,6 +174,8 @@ void head_line(struct head *h, const char *line, size_t n)
             memcpy(value, from, size);
             value[size] = 0;
             take(h, f, value, size);
+        } else if (f->kind == LIST) {
+            h->link_long = true;
         }
         return;
     }

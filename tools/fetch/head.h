@@ -28,7 +28,8 @@ struct head {
     char linked_etag[HEAD_TEXT]; /* X-Linked-Etag, X-Linked-Size: of the hub */
     int64_t linked_size;         /* -1: not said */
     char commit[64];             /* X-Repo-Commit */
-    char link[HEAD_URL];         /* Link */
+    char link[HEAD_URL];         /* Link, all of them */
+    bool link_long;              /* they do not fit */
     char location[HEAD_URL];
 };
 
@@ -36,7 +37,7 @@ void head_start(struct head *h);
 
 /* head_line takes one line, with or without its line end.  A status line starts anew,
  * so that of several heads (100 Continue) the last one counts.  Values that are too
- * long for their field are left out. */
+ * long for their field are left out, and of Link that is told. */
 void head_line(struct head *h, const char *line, size_t n);
 
 /* head_range reads "bytes 0-9/100", where '*' may stand for the range (then it is

@@ -348,9 +348,25 @@ static bool is_hidden(const char *path)
     return *path == '.' || strstr(path, "/.");
 }
 
-static bool is_sha256(const char *text)
+static bool is_hex(const char *text, size_t n)
 {
-    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+    return strlen(text) == n && strspn(text, "0123456789abcdef") == n;
+}
+
+/* Large files have a SHA-256, all others what git knows them by. */
+static int take_hash(struct listing *l, const struct json *v, struct object *o)
+{
+    const struct json *lfs = json_get(v, "lfs");
+    bool large = lfs && !json_is_null(lfs);
+    const char *oid;
+    TRY(json_need_text(large ? lfs : v, "oid", &oid));
+    if (!is_hex(oid, large ? 64 : 40))
+        return err_set(E_FORMAT, "%s: %soid is no %s", o->key, large ? "lfs." : "",
+                       large ? "SHA-256" : "SHA-1");
+    const char *copy = object_text(l->out, oid);
+    o->sha256 = large ? copy : NULL;
+    o->blob = large ? NULL : copy;
+    return copy ? 0 : E_MEMORY;
 }
 
 /* The listing has no times of files, so each is as old as the commit: another commit
@@ -358,8 +374,6 @@ static bool is_sha256(const char *text)
 static int take_file(struct listing *l, const struct json *v, const char *path)
 {
     const struct hub *h = l->source->state;
-    const struct json *lfs = json_get(v, "lfs");
-    const char *oid;
     int64_t size;
     struct object *o = object_add(l->out, path, path);
     if (!o)
@@ -368,13 +382,7 @@ static int take_file(struct listing *l, const struct json *v, const char *path)
     o->size = size;
     o->mtime_ns = h->time_ns;
     TRY(size >= 0 ? 0 : err_set(E_FORMAT, "%s: a negative size", path));
-    if (!lfs || json_is_null(lfs))
-        return 0;
-    TRY(json_need_text(lfs, "oid", &oid));
-    if (!is_sha256(oid))
-        return err_set(E_FORMAT, "%s: lfs.oid is no SHA-256", path);
-    o->sha256 = object_text(l->out, oid);
-    return o->sha256 ? 0 : E_MEMORY;
+    return take_hash(l, v, o);
 }
 
 static int take_entry(struct listing *l, const struct json *v)
@@ -406,6 +414,8 @@ static int take_tree(struct listing *l, const struct http_call *c)
 static int take_next(struct listing *l, const struct http_call *c)
 {
     const struct hub *h = l->source->state;
+    if (c->head.link_long)
+        return err_set(E_FORMAT, "a Link header of over %d bytes", HEAD_URL - 1);
     int more = hf_next(&l->url, c->head.link);
     TRY(more);
     if (more == 0)

@@ -23,6 +23,8 @@ struct object {
     int64_t size, mtime_ns; /* of the source, when it was listed; size -1: not known */
     const char *etag;       /* with its quotes; NULL: the source has none */
     const char *sha256;     /* what it shall be, 64 hex digits; NULL: not known */
+    const char *blob;       /* the same as a SHA-1 of git's, 40 hex digits; NULL */
+    bool md5;               /* its ETag shall be an MD5, and is to be checked */
     bool unranged;          /* cannot be read in pieces */
     bool undated; /* the source has no time: mtime_ns is that of the listing */
     int code;     /* not 0: refused, an E_ code, and why */
@@ -37,7 +39,7 @@ struct objects {
 
 /* object_add appends an object with copies of key and from, and returns it, NULL:
  * E_MEMORY.  object_refuse keeps `code` and err_text() as the reason; object_text
- * copies a text for etag or sha256, NULL: E_MEMORY. */
+ * copies a text for etag, sha256 or blob, NULL: E_MEMORY. */
 struct object *object_add(struct objects *list, const char *key, const char *from);
 int object_refuse(struct objects *list, struct object *o, int code);
 const char *object_text(struct objects *list, const char *text);

@@ -12,6 +12,7 @@
 
 enum piece_kind {
     PIECE_HEAD,  /* no bytes: what the object is */
+    PIECE_PART,  /* no bytes: what the first part of its upload is */
     PIECE_WHOLE, /* the object, asked for without a range */
     PIECE_RANGE  /* bytes [begin, end) of it */
 };

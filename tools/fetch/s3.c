@@ -185,11 +185,14 @@ int s3_ask(struct source *s, const struct piece *p, struct http_call *c)
     char range[64];
     const struct object *o = p->object;
     const struct known known = get_known(s);
-    c->method = p->kind == PIECE_HEAD ? "HEAD" : "GET";
+    bool bare = p->kind == PIECE_HEAD || p->kind == PIECE_PART;
+    c->method = bare ? "HEAD" : "GET";
     add_address(&c->url, s, &known);
     buf_addc(&c->url, '/');
     url_escape(&c->url, o->from, "/");
-    if (p->kind == PIECE_RANGE) {
+    if (p->kind == PIECE_PART) {
+        buf_adds(&c->url, "?partNumber=1");
+    } else if (p->kind == PIECE_RANGE) {
         piece_range(range, p);
         http_add(&c->lines, "Range", range);
     } else if (!s->rules->no_checksum) {
@@ -325,6 +328,7 @@ static int take_item(void *user, const struct s3_item *item)
         return E_MEMORY;
     o->size = item->size;
     o->mtime_ns = item->mtime_ns;
+    o->md5 = l->source->rules->check_etag;
     if (*item->etag && !(o->etag = object_text(l->out, item->etag)))
         return E_MEMORY;
     return 0;

@@ -31,7 +31,7 @@ struct scheme_rules {
     const char *endpoint; /* of S3; NULL: by region */
     const char *region;   /* of S3; NULL: us-east-1 or what the server says */
     enum s3_addressing addressing;
-    bool requester_pays, no_checksum;
+    bool requester_pays, no_checksum, check_etag;
     struct creds *creds; /* of S3; NULL: there is no such source */
     struct log *log;
 };

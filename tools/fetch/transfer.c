@@ -77,8 +77,8 @@ static int close_many(struct transfer *t, struct task *task)
     const struct object *o = task->object;
     const struct want *w = &k->want;
     struct want own;
-    if (w->kind == WANT_NOTHING && o->sha256) { // there was no head to say so
-        TRY(want_of(&own, o, &(struct head){0}));
+    if (w->kind == WANT_NOTHING && (o->sha256 || o->blob)) { // there was no head
+        TRY(want_of(&own, o, &(struct head){0}, 0));
         w = &own;
     }
     k->size = o->size;
@@ -145,8 +145,8 @@ static int finish_task(struct transfer *t, struct task *task,
     }
     if (task->code < 0)
         leave(t, task);
-    struct transfer_end end = {task->number, k->size,    k->sum,
-                               k->temp,      task->code, k->why};
+    struct transfer_end end = {task->number, k->size, k->sum,         k->temp,
+                               task->code,   k->why,  k->want.missing};
     return user->ended(user->ctx, &end);
 }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "crc.h"
-#include "digest.h"
 #include "file.h"
 #include "log.h"
 #include "mem.h"
@@ -32,11 +31,11 @@ static int begin_body(struct flight *f)
     struct want *w = &k->want;
     TRY(piece_check(p, &f->call.head));
     if (p->kind == PIECE_WHOLE)
-        TRY(want_of(w, p->object, &f->call.head));
+        TRY(want_of(w, p->object, &f->call.head, k->part));
     f->also = w->kind == WANT_CRC && w->crc != CRC64NVME &&
               (p->kind == PIECE_WHOLE || k->other);
-    if (p->kind == PIECE_WHOLE && w->kind == WANT_SHA256 &&
-        !(f->digest = digest_open(DIGEST_SHA256)))
+    if (p->kind == PIECE_WHOLE && w->kind == WANT_DIGEST &&
+        !(f->run = want_begin(w, p->object->size)))
         return E_MEMORY;
     f->begun = true;
     return 0;
@@ -47,8 +46,8 @@ static void add_up(struct flight *f, const char *bytes, size_t n)
     f->sum = crc_add(CRC64NVME, f->sum, bytes, n);
     if (f->also)
         f->other = crc_add(keep_of(f->work.task)->want.crc, f->other, bytes, n);
-    if (f->digest)
-        digest_add(f->digest, bytes, n);
+    if (f->run)
+        want_add(f->run, bytes, n);
 }
 
 /* Writes the window to the piece's place in its file. */
@@ -104,13 +103,9 @@ static int check_whole(struct flight *f)
 {
     const struct object *o = f->work.task->object;
     const struct want *w = &keep_of(f->work.task)->want;
-    uint8_t got[DIGEST_MAX];
-    if (f->digest) {
-        digest_end(f->digest, got);
-        f->digest = NULL;
-        return want_sha256(w, o, got);
-    }
-    return want_crc(w, o, f->also ? f->other : f->sum);
+    struct want_run *run = f->run;
+    f->run = NULL;
+    return run ? want_end(run, o) : want_crc(w, o, f->also ? f->other : f->sum);
 }
 
 static int finish_whole(struct flight *f)
@@ -139,9 +134,16 @@ static int finish(struct flight *f)
 {
     const struct piece *p = &f->work.piece;
     int64_t got = f->at + (int64_t)f->got;
+    struct keep *k = keep_of(f->work.task);
     if (p->kind == PIECE_HEAD) {
         TRY(piece_check(p, &f->call.head));
-        return want_of(&keep_of(f->work.task)->want, p->object, &f->call.head);
+        return want_of(&k->want, p->object, &f->call.head, k->part);
+    }
+    if (p->kind == PIECE_PART) { // a server without such requests answers as to others
+        TRY(piece_check(p, &f->call.head));
+        bool told = f->call.head.parts > 0 && f->call.head.length > 0;
+        k->part = told ? f->call.head.length : -1;
+        return 0;
     }
     if (!f->begun) // no body
         TRY(begin_body(f));
@@ -153,6 +155,16 @@ static int finish(struct flight *f)
 
 /* ---- the end of a call ---- */
 
+/* A server that knows no parts: their size is not told, and that is all. */
+static bool refuses_parts(struct flight *f, int code, enum verdict v)
+{
+    bool refuses = f->work.piece.kind == PIECE_PART && v == VERDICT_NEVER &&
+                   (code == E_CONFIG || code == E_REMOTE) && f->call.end == HTTP_WHOLE;
+    if (refuses)
+        keep_of(f->work.task)->part = -1;
+    return refuses;
+}
+
 /* What the end of a call means; the message is in err_text. */
 static int judge(struct flight *f, enum verdict *v)
 {
@@ -161,7 +173,7 @@ static int judge(struct flight *f, enum verdict *v)
     if (rc < 0) // we ended it ourselves
         err_copy(rc, f->why);
     else if ((rc = s->scheme->judge(s, &f->work.piece, &f->call, v)) < 0)
-        return rc;
+        return refuses_parts(f, rc, *v) ? 0 : rc;
     else
         rc = finish(f);
     *v = rc == E_REMOTE || rc == E_FORMAT ? VERDICT_LATER : VERDICT_NEVER;
@@ -250,6 +262,17 @@ static void retry(struct flight *f, int code, enum verdict v)
         give_up(f, E_MEMORY, VERDICT_NEVER);
 }
 
+/* Under the lock: the work for which the size of parts was asked first. */
+static void go_on(struct flight *f)
+{
+    struct task *task = f->work.task;
+    struct work w = {.task = task, .index = f->work.index};
+    const struct piece head = {task->object, PIECE_HEAD, 0, task->object->size};
+    w.piece = w.index < 0 ? head : piece_of(task->object, task->piece, w.index);
+    if (queue_again(&f->loop->t->queue, &w) < 0)
+        give_up(f, E_MEMORY, VERDICT_NEVER);
+}
+
 /* Under the lock. */
 static void arrive(struct flight *f)
 {
@@ -257,6 +280,10 @@ static void arrive(struct flight *f)
     struct task *task = f->work.task;
     int64_t got = f->at + (int64_t)f->got;
     t->success = log_now();
+    if (f->work.piece.kind == PIECE_PART) {
+        go_on(f);
+        return;
+    }
     if (f->work.index < 0) {
         task->out--;
         task_hand_over(t, task);
@@ -273,9 +300,8 @@ static void clear(struct flight *f)
     if (f->buffer)
         pool_give(&f->loop->t->pool, f->buffer, f->size);
     f->buffer = NULL;
-    if (f->digest)
-        digest_end(f->digest, (uint8_t[DIGEST_MAX]){0});
-    f->digest = NULL;
+    want_drop(f->run);
+    f->run = NULL;
     if (f->fd >= 0)
         place_discard(f->loop->t->place, keep_of(f->work.task)->temp, f->fd);
     f->fd = -1;
@@ -353,11 +379,12 @@ int flight_start(struct loop *l, const struct work *w)
     f->sum = f->other = 0;
     f->begun = f->also = false;
     f->code = 0;
-    if (w->piece.kind != PIECE_HEAD) {
+    bool bare = w->piece.kind == PIECE_HEAD || w->piece.kind == PIECE_PART;
+    if (!bare) {
         f->size = window_size(&w->piece);
         f->buffer = pool_take(&l->t->pool, f->size);
     }
-    int rc = w->piece.kind == PIECE_HEAD || f->buffer ? send(f) : 0;
+    int rc = bare || f->buffer ? send(f) : 0;
     if (rc <= 0)
         clear(f);
     return rc;

@@ -15,7 +15,14 @@ static const double SOON = 0.005; // for a buffer that another loop gives back
 
 static bool wants_head(const struct object *o)
 {
-    return o->source->scheme->head && !o->source->rules->no_checksum;
+    return o->source->scheme->head && (o->md5 || !o->source->rules->no_checksum);
+}
+
+/* An ETag of many MD5s says how many, but not of which bytes each. */
+static bool wants_part(struct task *task)
+{
+    return task->object->md5 && keep_of(task)->part == 0 &&
+           want_parts(task->object) > 1;
 }
 
 /* Under the lock: the next work that needs a request. */
@@ -51,6 +58,8 @@ static int take(struct loop *l, struct work *out)
     pthread_mutex_lock(&t->lock);
     if (!t->stop && pace_may(&t->pace, (int)t->state.flying, now))
         rc = take_next(t, out, now);
+    if (rc > 0 && wants_part(out->task))
+        out->piece = (struct piece){out->task->object, PIECE_PART, 0, 0};
     if (rc > 0) {
         t->state.flying++;
         pace_begin(&t->pace, out->index < 0 ? 0 : piece_bytes(&out->piece), now);

@@ -22,6 +22,7 @@
 struct keep {
     struct partial partial; /* of an object in many pieces */
     struct want want;
+    int64_t part;    /* bytes of the first of its upload; 0: not asked, -1: not told */
     uint64_t *other; /* CRCs of pieces of the kind that is wanted, or NULL */
     uint64_t sum;    /* of an object in one piece */
     int64_t size;    /* the same */
@@ -75,13 +76,13 @@ struct flight {
     struct loop *loop;
     struct work work;
     char *buffer;
-    size_t size, got;      /* of the buffer */
-    int64_t at;            /* bytes of the piece that were written before it */
-    bool begun, also;      /* the body has begun; `other` is added up, too */
-    uint64_t sum, other;   /* of all that came: CRC-64/NVME; another CRC */
-    struct digest *digest; /* the same, when a SHA-256 is wanted; else NULL */
-    int fd;                /* of an object in one piece that does not fit the buffer */
-    int code;              /* why the body was refused, and */
+    size_t size, got;     /* of the buffer */
+    int64_t at;           /* bytes of the piece that were written before it */
+    bool begun, also;     /* the body has begun; `other` is added up, too */
+    uint64_t sum, other;  /* of all that came: CRC-64/NVME; another CRC */
+    struct want_run *run; /* the same, when a digest is wanted; else NULL */
+    int fd;               /* of an object in one piece that does not fit the buffer */
+    int code;             /* why the body was refused, and */
     char why[ERR_TEXT_MAX];
     struct flight *next, *next_all;
 };
