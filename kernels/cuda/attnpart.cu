@@ -82,9 +82,8 @@ static void attend_parts(struct dev *d, const struct attn_args *a, int kernel)
     const dim3 grid((unsigned)a->kv_heads, (unsigned)(a->padded / ATTN_QUERY_ROWS),
                     (unsigned)a->parts);
     launch(d, kernel, attn_fwd_kernel<shape, true>, grid, *a);
-    attn_merge_kernel<D>
-        <<<blocks_for((int64_t)part_rows(*a), WARPS), THREADS, 0, stream_of(d)>>>(*a);
-    cuda_launched(d, "attn_merge");
+    launch_plain(d, "attn_merge", attn_merge_kernel<D>,
+                 blocks_for((int64_t)part_rows(*a), WARPS), THREADS, *a);
 }
 
 bool attn_in_parts(struct dev *d, struct attn_args *a, int width)

@@ -167,28 +167,27 @@ void attn_plain(struct dev *d, struct attn_args *a, struct tensor q)
     const unsigned blocks = blocks_for(q.dim[0] * q.dim[1], WARPS);
     check_width(q);
     BY_TYPE(q, T, {
-        attn_plain_fwd_kernel<T><<<blocks, THREADS, 0, stream_of(d)>>>(*a, width);
+        launch_plain(d, "attn_plain", attn_plain_fwd_kernel<T>, blocks, THREADS, *a,
+                     width);
     });
-    cuda_launched(d, "attn_plain");
 }
 
 void attn_plain_bwd(struct dev *d, struct attn_args *a, struct tensor q)
 {
     const int width = (int)q.dim[2];
     const int64_t rows = q.dim[0] * q.dim[1];
-    cudaStream_t s = stream_of(d);
     check_width(q);
     if (rows * (int64_t)sizeof(float) > CUDA_SCRATCH_BYTES)
         bug("plain attention over %lld rows needs more scratch", (long long)rows);
     a->stat = (float *)cuda_state(d)->scratch;
     BY_TYPE(q, T, {
-        attn_plain_dq_kernel<T><<<blocks_for(rows, WARPS), THREADS, 0, s>>>(*a, width);
+        launch_plain(d, "attn_plain_bwd", attn_plain_dq_kernel<T>,
+                     blocks_for(rows, WARPS), THREADS, *a, width);
         for (int kind = 0; kind < a->kinds; kind++) {
             const int64_t keys = (int64_t)a->keys[kind].rows * a->kv_heads;
             if (keys > 0)
-                attn_plain_dkv_kernel<T>
-                    <<<blocks_for(keys, WARPS), THREADS, 0, s>>>(*a, kind, width);
+                launch_plain(d, "attn_plain_bwd", attn_plain_dkv_kernel<T>,
+                             blocks_for(keys, WARPS), THREADS, *a, kind, width);
         }
     });
-    cuda_launched(d, "attn_plain_bwd");
 }

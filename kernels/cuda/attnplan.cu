@@ -205,15 +205,13 @@ void attn_plan(struct dev *d, struct attn_args *a, bool keys)
 {
     const int items = keys ? key_tiles(*a, 0) + key_tiles(*a, 1) : 0;
     const unsigned orders = blocks_for(a->padded / ATTN_QUERY_ROWS, WARPS);
-    cudaStream_t s = stream_of(d);
     take_scratch(d, a, items);
-    attn_order_kernel<<<orders, THREADS, 0, s>>>(*a);
+    launch_plain(d, "attn_plan", attn_order_kernel, orders, THREADS, *a);
     if (keys) {
         const unsigned blocks = blocks_for(items, WARPS);
         const dim3 tiles(blocks_for(a->padded / ATTN_TILE_ROWS, WARPS), 2);
-        attn_bounds_kernel<<<tiles, THREADS, 0, s>>>(*a);
-        attn_items_kernel<<<blocks, THREADS, 0, s>>>(*a);
-        attn_rank_kernel<<<blocks, THREADS, 0, s>>>(*a);
+        launch_plain(d, "attn_plan", attn_bounds_kernel, tiles, THREADS, *a);
+        launch_plain(d, "attn_plan", attn_items_kernel, blocks, THREADS, *a);
+        launch_plain(d, "attn_plan", attn_rank_kernel, blocks, THREADS, *a);
     }
-    cuda_launched(d, "attn_plan");
 }

@@ -15,7 +15,7 @@
  *
  * Work: 4 R V H operations through cuBLASLt; the softmax reads a chunk twice and writes
  * half of it.  The loss is summed over rows in a fixed order.  Twin: cpu/headloss.c. */
-#include "prim.cuh"
+#include "launch.cuh"
 
 enum { THREADS = 512, PER_THREAD = 8, TILE = THREADS * PER_THREAD };
 
@@ -165,20 +165,18 @@ extern "C" void cuda_head_loss(struct dev *d, struct tensor loss, struct tensor 
         struct tensor z = tensor_of(space, DT_F32, 2, shape), x = tensor_rows(h, at, n);
         cuda_product(d, z, {w, true, width}, {x, false, width}, vocab, n, width, false);
         auto kernel = half ? softmax_kernel<bf16> : softmax_kernel<float>;
-        kernel<<<(unsigned)n, THREADS, 0, stream_of(d)>>>(
-            (float *)space, loss_row + at, (int *)hit.data + at,
-            (const int *)label.data + at, (const float *)weight.data + at, (int)vocab,
-            dh.data != NULL, s->device_fault);
-        cuda_launched(d, "head_loss");
+        launch_plain(d, "head_loss", kernel, (unsigned)n, THREADS, (float *)space,
+                     loss_row + at, (int *)hit.data + at, (const int *)label.data + at,
+                     (const float *)weight.data + at, (int)vocab, dh.data != NULL,
+                     s->device_fault);
         if (dh.data) {
             struct tensor dz = tensor_of(space, half ? DT_BF16 : DT_F32, 2, shape);
             cuda_product(d, tensor_rows(dh, at, n), {w, false, width},
                          {dz, false, half ? 2 * vocab : vocab}, width, n, vocab, false);
         }
     }
-    sum_loss_kernel<<<1, THREADS, 0, stream_of(d)>>>((double *)loss.data, loss_row,
-                                                     rows);
-    cuda_launched(d, "sum_loss");
+    launch_plain(d, "sum_loss", sum_loss_kernel, 1, THREADS, (double *)loss.data,
+                 loss_row, rows);
 }
 
 template <typename T>
@@ -209,9 +207,8 @@ extern "C" void cuda_argmax(struct dev *d, struct tensor idx, struct tensor x)
     if (rows == 0)
         return;
     BY_TYPE(x, T, {
-        argmax_kernel<T><<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
-            (int *)idx.data, (const T *)x.data, (int)x.dim[1],
-            cuda_state(d)->device_fault);
+        launch_plain(d, "argmax", argmax_kernel<T>, (unsigned)rows, THREADS,
+                     (int *)idx.data, (const T *)x.data, (int)x.dim[1],
+                     cuda_state(d)->device_fault);
     });
-    cuda_launched(d, "argmax");
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* mma.cuh - one function per instruction that tensor-core kernels need: ldmatrix, mma,
- * cp.async, mbarrier, shared memory by address, ex2, votes and reductions of a warp.
+/* mma.cuh - one function per instruction that C++ has no name for: ldmatrix, mma,
+ * cp.async, mbarrier, shared memory by address, ex2.
  *
+ * No other file of this folder has inline assembly: tests replace this one, and run the
+ * rest on a CPU (tests/emu).
  * Addresses in shared memory are 32-bit numbers, from smem_base() on.  All of it exists
  * from sm_80 on. */
 #ifndef MMA_CUH
@@ -95,53 +97,11 @@ static __device__ __forceinline__ uint32_t pack2_half(float low, float high)
     return r;
 }
 
-static __device__ __forceinline__ float low_of(uint32_t pair)
-{
-    return __uint_as_float(pair << 16);
-}
-
-static __device__ __forceinline__ float high_of(uint32_t pair)
-{
-    return __uint_as_float(pair & 0xffff0000u);
-}
-
 static __device__ __forceinline__ float ex2(float x)
 {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
-}
-
-/* ---- the warp ---- */
-
-static __device__ __forceinline__ float shfl_xor(float v, int mask)
-{
-    return __shfl_xor_sync(0xffffffffu, v, mask);
-}
-
-static __device__ __forceinline__ float shfl(float v, int lane)
-{
-    return __shfl_sync(0xffffffffu, v, lane);
-}
-
-static __device__ __forceinline__ bool vote(bool p)
-{
-    return __any_sync(0xffffffffu, p);
-}
-
-static __device__ __forceinline__ int warp_least(int v)
-{
-    return __reduce_min_sync(0xffffffffu, v);
-}
-
-static __device__ __forceinline__ int warp_most(int v)
-{
-    return __reduce_max_sync(0xffffffffu, v);
-}
-
-static __device__ __forceinline__ int warp_total(int v)
-{
-    return __reduce_add_sync(0xffffffffu, v);
 }
 
 /* threadIdx.x read anew, so that what follows from it is not kept in registers. */

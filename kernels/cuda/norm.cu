@@ -7,7 +7,7 @@
  * kernel adds the blocks' partials in order: no atomics, the same bits every time.
  * Backward reads a row once, both sums over it (of squares, and of dy w x) cross the
  * block together.  Twin: cpu/norm.c. */
-#include "prim.cuh"
+#include "launch.cuh"
 
 enum {
     THREADS = 256,
@@ -51,10 +51,9 @@ extern "C" void cuda_rmsnorm(struct dev *d, struct tensor y, struct tensor x,
     BY_TYPE(x, T, BY_TYPE(w, W, {
                 auto kernel =
                     fast ? rmsnorm_fwd_kernel<T, W, 8> : rmsnorm_fwd_kernel<T, W, 1>;
-                kernel<<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
-                    (T *)y.data, (const T *)x.data, (const W *)w.data, (int)h, eps);
+                launch_plain(d, "rmsnorm", kernel, (unsigned)rows, THREADS, (T *)y.data,
+                             (const T *)x.data, (const W *)w.data, (int)h, eps);
             }));
-    cuda_launched(d, "rmsnorm");
 }
 
 /* Threads of a block in backward, at most. */
@@ -125,7 +124,6 @@ extern "C" void cuda_rmsnorm_bwd(struct dev *d, struct tensor dx, struct tensor 
     if ((size_t)parts * (size_t)h * sizeof(float) > CUDA_SCRATCH_BYTES)
         bug("rmsnorm_bwd: width %lld needs more scratch", (long long)h);
     float *partial = (float *)cuda_state(d)->scratch;
-    cudaStream_t s = stream_of(d);
     bool fast =
         wide(dx.data, h) && wide(dy.data, h) && wide(x.data, h) && wide(w.data, h);
     int64_t threads = ((fast ? h / 8 : h) + 31) / 32 * 32;
@@ -138,10 +136,10 @@ extern "C" void cuda_rmsnorm_bwd(struct dev *d, struct tensor dx, struct tensor 
                                           : rmsnorm_bwd_kernel<T, W, 8, OWN>
                                : one ? rmsnorm_bwd_kernel<T, W, 1, 1>
                                     : rmsnorm_bwd_kernel<T, W, 1, OWN>;
-                kernel<<<(unsigned)parts, (unsigned)threads, 0, s>>>(
-                    (T *)dx.data, partial, (const T *)dy.data, (const T *)x.data,
-                    (const W *)w.data, rows, run, (int)h, eps);
+                launch_plain(d, "rmsnorm_bwd", kernel, (unsigned)parts, (int)threads,
+                             (T *)dx.data, partial, (const T *)dy.data,
+                             (const T *)x.data, (const W *)w.data, rows, run, (int)h,
+                             eps);
             }));
-    cuda_launched(d, "rmsnorm_bwd");
     cuda_add_partials(d, dw, partial, parts);
 }

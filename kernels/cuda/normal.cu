@@ -4,7 +4,7 @@
  * Philox4x32-10 (Salmon et al., SC 2011) turns (key, element) into 128 bits, two reals
  * of 53 bits, and those into one normal (Box and Muller 1958).  In double precision: it
  * runs once, before anything is timed.  Twins: lib/rng.c, cpu/optim.c. */
-#include "prim.cuh"
+#include "launch.cuh"
 
 enum { THREADS = 256, ROUNDS = 10 };
 
@@ -47,8 +47,7 @@ extern "C" void cuda_normal(struct dev *d, struct tensor x, uint64_t key, float 
     if (n == 0)
         return;
     BY_TYPE(x, T, {
-        normal_kernel<T><<<blocks_for(n, THREADS), THREADS, 0, stream_of(d)>>>(
-            (T *)x.data, n, key, sigma);
+        launch_plain(d, "normal", normal_kernel<T>, blocks_for(n, THREADS), THREADS,
+                     (T *)x.data, n, key, sigma);
     });
-    cuda_launched(d, "normal");
 }

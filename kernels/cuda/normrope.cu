@@ -9,7 +9,7 @@
  * RMSNorm's; a lane sums its columns of dw over its warp's heads and its block's run of
  * tokens, warps are added in order, blocks by cuda_add_partials. Moves 2 T n D elements
  * forward, 3 backward.  Twin: cpu/normrope.c. */
-#include "prim.cuh"
+#include "launch.cuh"
 
 enum {
     THREADS = 256,
@@ -74,18 +74,16 @@ extern "C" void cuda_norm_rope(struct dev *d, struct tensor y, struct tensor x,
         return;
     BY_TYPE(x, T, {
         if (w.data && w.type == DT_F32)
-            norm_rope_fwd_kernel<T, float>
-                <<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
-                    (T *)y.data, (const T *)x.data, (const float *)w.data,
-                    (const int *)pos.data, (const float *)freq.data, (int)x.dim[1],
-                    (int)x.dim[2], eps);
+            launch_plain(d, "norm_rope", norm_rope_fwd_kernel<T, float>, (unsigned)rows,
+                         THREADS, (T *)y.data, (const T *)x.data, (const float *)w.data,
+                         (const int *)pos.data, (const float *)freq.data, (int)x.dim[1],
+                         (int)x.dim[2], eps);
         else
-            norm_rope_fwd_kernel<T, bf16><<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
-                (T *)y.data, (const T *)x.data, (const bf16 *)w.data,
-                (const int *)pos.data, (const float *)freq.data, (int)x.dim[1],
-                (int)x.dim[2], eps);
+            launch_plain(d, "norm_rope", norm_rope_fwd_kernel<T, bf16>, (unsigned)rows,
+                         THREADS, (T *)y.data, (const T *)x.data, (const bf16 *)w.data,
+                         (const int *)pos.data, (const float *)freq.data, (int)x.dim[1],
+                         (int)x.dim[2], eps);
     });
-    cuda_launched(d, "norm_rope");
 }
 
 /* Block b owns tokens [b * run, (b + 1) * run); partial[b, D] is its share of dw. */
@@ -181,17 +179,18 @@ extern "C" void cuda_norm_rope_bwd(struct dev *d, struct tensor dx, struct tenso
     float *partial = (float *)cuda_state(d)->scratch;
     BY_TYPE(x, T, {
         if (w.data && w.type == DT_F32)
-            norm_rope_bwd_kernel<T, float><<<parts, THREADS, 0, stream_of(d)>>>(
-                (T *)dx.data, partial, (const T *)dy.data, (const T *)x.data,
-                (const float *)w.data, (const int *)pos.data, (const float *)freq.data,
-                rows, run, (int)x.dim[1], (int)width, eps);
+            launch_plain(d, "norm_rope_bwd", norm_rope_bwd_kernel<T, float>, parts,
+                         THREADS, (T *)dx.data, partial, (const T *)dy.data,
+                         (const T *)x.data, (const float *)w.data,
+                         (const int *)pos.data, (const float *)freq.data, rows, run,
+                         (int)x.dim[1], (int)width, eps);
         else
-            norm_rope_bwd_kernel<T, bf16><<<parts, THREADS, 0, stream_of(d)>>>(
-                (T *)dx.data, partial, (const T *)dy.data, (const T *)x.data,
-                (const bf16 *)w.data, (const int *)pos.data, (const float *)freq.data,
-                rows, run, (int)x.dim[1], (int)width, eps);
+            launch_plain(d, "norm_rope_bwd", norm_rope_bwd_kernel<T, bf16>, parts,
+                         THREADS, (T *)dx.data, partial, (const T *)dy.data,
+                         (const T *)x.data, (const bf16 *)w.data, (const int *)pos.data,
+                         (const float *)freq.data, rows, run, (int)x.dim[1], (int)width,
+                         eps);
     });
-    cuda_launched(d, "norm_rope_bwd");
     if (w.data)
         cuda_add_partials(d, dw, partial, parts);
 }

@@ -6,7 +6,7 @@
  * the rounded weight: 2 + 12 read, 12 + 2 written for bf16 gradients and weights,
  * so 1.7 G parameters are 48 GB, 11 ms at 4.3 TB/s.  The sum of squares goes through
  * PARTS partial f64 sums, added in order by one thread block.  Twin: cpu/optim.c. */
-#include "prim.cuh"
+#include "launch.cuh"
 
 #include <math.h>
 
@@ -52,12 +52,11 @@ extern "C" void cuda_adamw(struct dev *d, struct tensor w, struct tensor master,
                                 (float)(1.0 / (1.0 - pow(p.beta1, (double)p.step))),
                                 (float)(1.0 / (1.0 - pow(p.beta2, (double)p.step)))};
     BY_TYPE(w, W, BY_TYPE(grad, G, {
-                adamw_kernel<W, G>
-                    <<<blocks_for(n, THREADS), THREADS, 0, stream_of(d)>>>(
-                        (W *)w.data, (float *)master.data, (float *)m.data,
-                        (float *)v.data, (const G *)grad.data, n, terms);
+                launch_plain(d, "adamw", adamw_kernel<W, G>, blocks_for(n, THREADS),
+                             THREADS, (W *)w.data, (float *)master.data,
+                             (float *)m.data, (float *)v.data, (const G *)grad.data, n,
+                             terms);
             }));
-    cuda_launched(d, "adamw");
 }
 
 /* Part b sums elements [b * run, (b + 1) * run), each thread every THREADS-th, then the
@@ -102,11 +101,11 @@ extern "C" void cuda_sumsq(struct dev *d, struct tensor sum, struct tensor x)
     int parts = (int)((n + run - 1) / run);
     double *partial = (double *)cuda_state(d)->scratch;
     BY_TYPE(x, T, {
-        sumsq_parts_kernel<T>
-            <<<parts, THREADS, 0, stream_of(d)>>>(partial, (const T *)x.data, n, run);
+        launch_plain(d, "sumsq", sumsq_parts_kernel<T>, parts, THREADS, partial,
+                     (const T *)x.data, n, run);
     });
-    sumsq_total_kernel<<<1, 1, 0, stream_of(d)>>>((double *)sum.data, partial, parts);
-    cuda_launched(d, "sumsq");
+    launch_plain(d, "sumsq", sumsq_total_kernel, 1, 1, (double *)sum.data, partial,
+                 parts);
 }
 
 template <typename T>
@@ -126,12 +125,12 @@ extern "C" void cuda_fill(struct dev *d, struct tensor x, float value)
     if (value == 0.0f)
         cudaMemsetAsync(x.data, 0, tensor_bytes(&x), s);
     else if (x.type == DT_F64)
-        fill_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>((double *)x.data, n,
-                                                               value);
+        launch_plain(d, "fill", fill_kernel<double>, blocks_for(n, THREADS), THREADS,
+                     (double *)x.data, n, value);
     else
         BY_TYPE(x, T, {
-            fill_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>((T *)x.data, n,
-                                                                   value);
+            launch_plain(d, "fill", fill_kernel<T>, blocks_for(n, THREADS), THREADS,
+                         (T *)x.data, n, value);
         });
     cuda_launched(d, "fill");
 }
@@ -150,10 +149,9 @@ extern "C" void cuda_scale(struct dev *d, struct tensor x, float value)
     if (n == 0)
         return;
     BY_TYPE(x, T, {
-        scale_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream_of(d)>>>((T *)x.data,
-                                                                           n, value);
+        launch_plain(d, "scale", scale_kernel<T>, blocks_for(n, THREADS), THREADS,
+                     (T *)x.data, n, value);
     });
-    cuda_launched(d, "scale");
 }
 
 template <typename T>
@@ -172,10 +170,10 @@ extern "C" void cuda_finite(struct dev *d, struct tensor x, const char *what)
     if (n == 0)
         return;
     BY_TYPE(x, T, {
-        finite_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream_of(d)>>>(
-            (const T *)x.data, n, n / x.dim[0], what, cuda_state(d)->device_fault);
+        launch_plain(d, "finite", finite_kernel<T>, blocks_for(n, THREADS), THREADS,
+                     (const T *)x.data, n, n / x.dim[0], what,
+                     cuda_state(d)->device_fault);
     });
-    cuda_launched(d, "finite");
 }
 
 template <typename W>
@@ -196,8 +194,8 @@ extern "C" void cuda_add_partials(struct dev *d, struct tensor w, const float *p
 {
     int64_t width = tensor_count(&w);
     BY_TYPE(w, W, {
-        add_partials_kernel<<<blocks_for(width, THREADS), THREADS, 0, stream_of(d)>>>(
-            (W *)w.data, partial, parts, (int)width);
+        launch_plain(d, "add_partials", add_partials_kernel<W>,
+                     blocks_for(width, THREADS), THREADS, (W *)w.data, partial, parts,
+                     (int)width);
     });
-    cuda_launched(d, "add_partials");
 }

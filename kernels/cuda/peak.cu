@@ -3,6 +3,7 @@
  *
  * Eight warps a multiprocessor, eight independent sums a warp, nothing from memory.
  * Shares of a ceiling measured in the same run carry over from card to card. */
+#include "launch.cuh"
 #include "mma.cuh"
 
 enum { THREADS = 256, SUMS = 8 };
@@ -28,9 +29,8 @@ __global__ void __launch_bounds__(THREADS, 1) mma_peak_kernel(float *out, int lo
 extern "C" double cuda_mma_peak(struct dev *d, int loops)
 {
     const int sms = cuda_state(d)->sms;
-    mma_peak_kernel<<<(unsigned)sms, THREADS, 0, stream_of(d)>>>(
-        (float *)cuda_state(d)->scratch, loops);
-    cuda_launched(d, "mma_peak");
+    launch_plain(d, "mma_peak", mma_peak_kernel, (unsigned)sms, THREADS,
+                 (float *)cuda_state(d)->scratch, loops);
     const int64_t products = (int64_t)SUMS * (THREADS / 32) * sms * loops;
     return 2.0 * 16 * 8 * 16 * (double)products;
 }

@@ -73,6 +73,46 @@ static __device__ __forceinline__ void store(T *p, const float in[N])
     }
 }
 
+static __device__ __forceinline__ float shfl_xor(float v, int mask)
+{
+    return __shfl_xor_sync(0xffffffffu, v, mask);
+}
+
+static __device__ __forceinline__ float shfl(float v, int lane)
+{
+    return __shfl_sync(0xffffffffu, v, lane);
+}
+
+static __device__ __forceinline__ bool vote(bool p)
+{
+    return __any_sync(0xffffffffu, p);
+}
+
+static __device__ __forceinline__ int warp_least(int v)
+{
+    return __reduce_min_sync(0xffffffffu, v);
+}
+
+static __device__ __forceinline__ int warp_most(int v)
+{
+    return __reduce_max_sync(0xffffffffu, v);
+}
+
+static __device__ __forceinline__ int warp_total(int v)
+{
+    return __reduce_add_sync(0xffffffffu, v);
+}
+
+static __device__ __forceinline__ float low_of(uint32_t pair)
+{
+    return __uint_as_float(pair << 16);
+}
+
+static __device__ __forceinline__ float high_of(uint32_t pair)
+{
+    return __uint_as_float(pair & 0xffff0000u);
+}
+
 static __device__ __forceinline__ float warp_sum(float x)
 {
 #pragma unroll

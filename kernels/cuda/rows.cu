@@ -3,7 +3,7 @@
  *
  * All are bound by memory: a block of 128 threads per row, 16 bytes a thread and access
  * where widths allow it.  Twin: cpu/rows.c. */
-#include "prim.cuh"
+#include "launch.cuh"
 
 #include <cuda_fp8.h>
 
@@ -40,11 +40,10 @@ extern "C" void cuda_gather(struct dev *d, struct tensor y, struct tensor x,
     bool fast = wide(y.data, h) && wide(x.data, h);
     BY_TYPE(y, Y, BY_TYPE(x, X, {
                 auto kernel = fast ? gather_kernel<Y, X, 8> : gather_kernel<Y, X, 1>;
-                kernel<<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
-                    (Y *)y.data, (const X *)x.data, (const int *)ids.data, x.dim[0], h,
-                    fault);
+                launch_plain(d, "gather", kernel, (unsigned)rows, THREADS, (Y *)y.data,
+                             (const X *)x.data, (const int *)ids.data, x.dim[0], h,
+                             fault);
             }));
-    cuda_launched(d, "gather");
 }
 
 /* dx[ids[r], :] = dy[r, :]; the caller has zeroed dx. */
@@ -78,11 +77,10 @@ extern "C" void cuda_scatter(struct dev *d, struct tensor dx, struct tensor dy,
     bool fast = wide(dx.data, h) && wide(dy.data, h);
     BY_TYPE(dx, T, {
         auto kernel = fast ? scatter_kernel<T, 8> : scatter_kernel<T, 1>;
-        kernel<<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
-            (T *)dx.data, (const T *)dy.data, (const int *)ids.data, dx.dim[0], h,
-            cuda_state(d)->device_fault);
+        launch_plain(d, "scatter", kernel, (unsigned)rows, THREADS, (T *)dx.data,
+                     (const T *)dy.data, (const int *)ids.data, dx.dim[0], h,
+                     cuda_state(d)->device_fault);
     });
-    cuda_launched(d, "scatter");
 }
 
 /* y = x, element by element, N at a time and a scalar tail. */
@@ -127,13 +125,15 @@ extern "C" void cuda_convert(struct dev *d, struct tensor y, struct tensor x)
         return;
     cudaStream_t s = stream_of(d);
     if (y.type == DT_E4M3) {
-        convert_e4m3_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>(
-            (__nv_fp8_e4m3 *)y.data, x.type == DT_BF16 ? (const bf16 *)x.data : NULL,
-            x.type == DT_F32 ? (const float *)x.data : NULL, n);
+        launch_plain(d, "convert", convert_e4m3_kernel, blocks_for(n, THREADS), THREADS,
+                     (__nv_fp8_e4m3 *)y.data,
+                     x.type == DT_BF16 ? (const bf16 *)x.data : NULL,
+                     x.type == DT_F32 ? (const float *)x.data : NULL, n);
     } else if (x.type == DT_E4M3) {
         BY_TYPE(y, Y, {
-            convert_from_e4m3_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>(
-                (Y *)y.data, (const __nv_fp8_e4m3 *)x.data, n);
+            launch_plain(d, "convert", convert_from_e4m3_kernel<Y>,
+                         blocks_for(n, THREADS), THREADS, (Y *)y.data,
+                         (const __nv_fp8_e4m3 *)x.data, n);
         });
     } else if (y.type == x.type) {
         cudaMemcpyAsync(y.data, x.data, tensor_bytes(&y), cudaMemcpyDeviceToDevice, s);
@@ -142,8 +142,9 @@ extern "C" void cuda_convert(struct dev *d, struct tensor y, struct tensor x)
         BY_TYPE(y, Y, BY_TYPE(x, X, {
                     auto kernel =
                         fast ? convert_kernel<Y, X, 8> : convert_kernel<Y, X, 1>;
-                    kernel<<<blocks_for(n, THREADS * (fast ? 8 : 1)), THREADS, 0, s>>>(
-                        (Y *)y.data, (const X *)x.data, n);
+                    launch_plain(d, "convert", kernel,
+                                 blocks_for(n, THREADS * (fast ? 8 : 1)), THREADS,
+                                 (Y *)y.data, (const X *)x.data, n);
                 }));
     }
     cuda_launched(d, "convert");
@@ -171,10 +172,9 @@ extern "C" void cuda_tap(struct dev *d, struct tensor y, struct tensor x, int k)
     bool fast = wide(y.data, h) && wide(x.data, h);
     BY_TYPE(y, Y, BY_TYPE(x, X, {
                 auto kernel = fast ? tap_kernel<Y, X, 8> : tap_kernel<Y, X, 1>;
-                kernel<<<(unsigned)rows, THREADS, 0, stream_of(d)>>>(
-                    (Y *)y.data, (const X *)x.data, h, y.dim[1], (int64_t)k * h);
+                launch_plain(d, "tap", kernel, (unsigned)rows, THREADS, (Y *)y.data,
+                             (const X *)x.data, h, y.dim[1], (int64_t)k * h);
             }));
-    cuda_launched(d, "tap");
 }
 
 /* One block per (row, tap): the largest magnitude, the scale, the rounded values. */
@@ -208,11 +208,10 @@ extern "C" void cuda_quant(struct dev *d, struct tensor q, struct tensor scale,
     if (n == 0)
         return;
     BY_TYPE(x, X, {
-        quant_kernel<<<(unsigned)n, THREADS, 0, stream_of(d)>>>(
-            (__nv_fp8_e4m3 *)q.data, (float *)scale.data, (const X *)x.data,
-            tensor_count(&x) / n);
+        launch_plain(d, "quant", quant_kernel<X>, (unsigned)n, THREADS,
+                     (__nv_fp8_e4m3 *)q.data, (float *)scale.data, (const X *)x.data,
+                     tensor_count(&x) / n);
     });
-    cuda_launched(d, "quant");
 }
 
 template <typename Y>
@@ -233,9 +232,8 @@ extern "C" void cuda_dequant(struct dev *d, struct tensor y, struct tensor q,
     if (n == 0)
         return;
     BY_TYPE(y, Y, {
-        dequant_kernel<<<(unsigned)n, THREADS, 0, stream_of(d)>>>(
-            (Y *)y.data, (const __nv_fp8_e4m3 *)q.data, (const float *)scale.data,
-            tensor_count(&y) / n);
+        launch_plain(d, "dequant", dequant_kernel<Y>, (unsigned)n, THREADS, (Y *)y.data,
+                     (const __nv_fp8_e4m3 *)q.data, (const float *)scale.data,
+                     tensor_count(&y) / n);
     });
-    cuda_launched(d, "dequant");
 }

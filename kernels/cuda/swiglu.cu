@@ -4,7 +4,7 @@
  * Elementwise, bound by memory: 8 elements a thread in 16-byte accesses.  silu(g) =
  * g s, s = 1 / (1 + exp(-g));  d silu / dg = s (1 + g (1 - s)).  Forward moves 3 T I
  * elements, backward 5.  Twins: cpu/swiglu.c, cpu/rows.c (add). */
-#include "prim.cuh"
+#include "launch.cuh"
 
 enum { THREADS = 256 };
 
@@ -75,10 +75,9 @@ extern "C" void cuda_swiglu(struct dev *d, struct tensor y, struct tensor g,
     bool fast = wide(y.data, n) && wide(g.data, n) && wide(u.data, n);
     BY_TYPE(y, T, {
         auto kernel = fast ? swiglu_fwd_kernel<T, 8> : swiglu_fwd_kernel<T, 1>;
-        kernel<<<blocks_for(n, THREADS * (fast ? 8 : 1)), THREADS, 0, stream_of(d)>>>(
-            (T *)y.data, (const T *)g.data, (const T *)u.data, n);
+        launch_plain(d, "swiglu", kernel, blocks_for(n, THREADS * (fast ? 8 : 1)),
+                     THREADS, (T *)y.data, (const T *)g.data, (const T *)u.data, n);
     });
-    cuda_launched(d, "swiglu");
 }
 
 extern "C" void cuda_swiglu_bwd(struct dev *d, struct tensor dg, struct tensor du,
@@ -91,11 +90,10 @@ extern "C" void cuda_swiglu_bwd(struct dev *d, struct tensor dg, struct tensor d
                 wide(g.data, n) && wide(u.data, n);
     BY_TYPE(dy, T, {
         auto kernel = fast ? swiglu_bwd_kernel<T, 8> : swiglu_bwd_kernel<T, 1>;
-        kernel<<<blocks_for(n, THREADS * (fast ? 8 : 1)), THREADS, 0, stream_of(d)>>>(
-            (T *)dg.data, (T *)du.data, (const T *)dy.data, (const T *)g.data,
-            (const T *)u.data, n);
+        launch_plain(d, "swiglu_bwd", kernel, blocks_for(n, THREADS * (fast ? 8 : 1)),
+                     THREADS, (T *)dg.data, (T *)du.data, (const T *)dy.data,
+                     (const T *)g.data, (const T *)u.data, n);
     });
-    cuda_launched(d, "swiglu_bwd");
 }
 
 extern "C" void cuda_add(struct dev *d, struct tensor y, struct tensor a,
@@ -107,8 +105,7 @@ extern "C" void cuda_add(struct dev *d, struct tensor y, struct tensor a,
     bool fast = wide(y.data, n) && wide(a.data, n) && wide(b.data, n);
     BY_TYPE(y, T, {
         auto kernel = fast ? add_kernel<T, 8> : add_kernel<T, 1>;
-        kernel<<<blocks_for(n, THREADS * (fast ? 8 : 1)), THREADS, 0, stream_of(d)>>>(
-            (T *)y.data, (const T *)a.data, (const T *)b.data, n);
+        launch_plain(d, "add", kernel, blocks_for(n, THREADS * (fast ? 8 : 1)), THREADS,
+                     (T *)y.data, (const T *)a.data, (const T *)b.data, n);
     });
-    cuda_launched(d, "add");
 }
