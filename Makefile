@@ -64,8 +64,15 @@ NVFLAGS = $(addprefix -I,$(FOLDERS)) -D_GNU_SOURCE -MMD -MP -std=c++20 -O3 -line
           --threads 2 -Xptxas -v \
           $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a)
 endif
-# Without CUDA these are left out.
-GPU   := $(if $(filter 1,$(CUDA)),,test_gpu test_gpu_model bench_attn bench_step)
+# Without CUDA these are left out.  test_gpu and test_gpu_model then run the kernels on
+# the CPU (tests/emu); sanitizers do not follow its stacks.
+GPU   := $(if $(filter 1,$(CUDA)),,bench_attn bench_step $(if $(SAN),test_gpu test_gpu_model))
+ifneq ($(CUDA),1)
+EMU   := $(wildcard tests/emu/*.c kernels/cuda/*.c kernels/cuda/*.cu)
+EMUFLAGS = -x c++ -include tests/emu/device.h -I tests/emu $(CPPFLAGS) -std=c++20 -g -O2 \
+           -march=x86-64-v3 -Wall $(WERROR) -ftrivial-auto-var-init=pattern \
+           -mllvm -pragma-unroll-threshold=256 -Wno-pass-failed
+endif
 TESTS := $(filter-out $(GPU),$(basename $(notdir $(wildcard tests/test_*.c))))
 KIT   := $(wildcard tests/kit*.c)
 BENCH := $(filter-out $(GPU),$(basename $(notdir $(wildcard bench/bench_*.c))))
@@ -78,6 +85,7 @@ $B/lib.a: $(LIB:%=$B/%.o);            $(archive)
 $B/parts.a: $(PARTS:%=$B/%.o);        $(archive)
 $B/kit.a: $(KIT:%=$B/%.o);            $(archive)
 $B/f64.a: $(F64:%=$B/f64/%.o);        $(archive)
+$B/emu.a: $(EMU:%=$B/emu/%.o);        $(archive)
 
 link = $(call Q,LINK)mkdir -p $(@D); $(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 .SECONDEXPANSION:
@@ -88,6 +96,12 @@ $B/bin/draft-fetch $B/tests/% $B/bench/% $B/fuzz/%: LDLIBS += $(NET)
 $B/bin/draft-pack $B/tests/% $B/bench/% $B/fuzz/%: LDLIBS += $(ARCHIVE)
 $B/tests/test_grad%: $B/f64/tests/test_grad%.c.o $B/kit.a $B/f64.a $B/lib.a
 	$(link)
+ifneq ($(CUDA),1)
+emulated := $B/tests/test_gpu $B/tests/test_gpu_model
+$(emulated): LDFLAGS += -Wl,-u,cuda_backend
+$(emulated): $B/tests/%: $B/tests/%.c.o $B/emu.a $B/kit.a $B/parts.a $B/lib.a
+	$(link)
+endif
 $B/tests/%: $B/tests/%.c.o $B/kit.a $B/parts.a $B/lib.a
 	$(link)
 $B/bench/fastd: LDLIBS += -lssl
@@ -105,10 +119,14 @@ deps:
 	@scripts/deps.sh build $(filter test,$(MAKECMDGOALS))
 $B/f64/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) -DREAL=double $(CFLAGS) -c -o $@ $<
+$B/emu/%.c.o: %.c Makefile config.mk | $(deps)
+	$(call Q,CC)mkdir -p $(@D); $(CC) -I tests/emu $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+$B/emu/%.cu.o: %.cu Makefile config.mk | $(deps)
+	$(call Q,EMU)mkdir -p $(@D); clang++ $(EMUFLAGS) -c -o $@ $<
 $B/%.c.o: %.c Makefile config.mk | $(deps)
 	$(call Q,CC)mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 # A run of test_gpu says which kernels it tested (scripts/tested.sh).
-$B/tests/test_gpu.c.o: CPPFLAGS += -DKERNELS='"$(shell scripts/tested.sh hash)"'
+$B/tests/test_gpu.c.o: CPPFLAGS += $(if $(EMU),-DEMULATED=1) -DKERNELS='"$(shell scripts/tested.sh hash)"'
 $B/tests/test_gpu.c.o: $(wildcard kernels/cuda/*) kernels/op.h
 # The compiler's resource report of each kernel stays beside its object.
 $B/%.cu.o: %.cu Makefile config.mk | $(deps)

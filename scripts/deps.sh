@@ -53,6 +53,7 @@ look() {
         ;;
     test)
         header check.h check
+        command_of clang++ clang
         command_of bats bats
         command_of zstd zstd
         command_of mandoc mandoc

@@ -26,7 +26,7 @@ layer() {
 # home HEADER: the only places that may include it.
 home() {
     case $1 in
-    cuda* | cublas* | nv*) echo 'kernels/cuda/|bench/' ;;
+    cuda* | cublas* | nv*) echo 'kernels/cuda/|bench/|tests/emu/' ;;
     nccl.h) echo 'tools/train/comm_nccl' ;;
     zstd.h) echo 'lib/|tools/pack/(inflow|frame)|tests/|bench/' ;;
     lz4frame.h) echo 'tools/pack/frame' ;;
