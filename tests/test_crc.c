@@ -7,7 +7,7 @@
 #include "kit.h"
 #include "rng.h"
 
-enum { BYTES = 700 };
+enum { BYTES = 1100 };
 
 static uint8_t *noise(void)
 {
