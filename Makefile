@@ -38,7 +38,7 @@ LDLIBS   = -ljansson -lzstd -llz4 -lxxhash -lm -pthread
 CHECK    = -lcheck -lsubunit -lrt
 # Of the tools only draft-fetch speaks to the network, and only draft-pack opens
 # archives; a test does if it pulls that in.
-NET      = -Wl,--as-needed -lcurl -lexpat -lcrypto
+NET      = -Wl,--as-needed -lcurl -lexpat -lssl -lcrypto
 ARCHIVE  = -Wl,--as-needed -larchive
 
 # lib.a: all that is below the tools; parts.a: the tools' modules without their mains,
@@ -104,7 +104,6 @@ $(emulated): $B/tests/%: $B/tests/%.c.o $B/emu.a $B/kit.a $B/parts.a $B/lib.a
 endif
 $B/tests/%: $B/tests/%.c.o $B/kit.a $B/parts.a $B/lib.a
 	$(link)
-$B/bench/fastd: LDLIBS += -lssl
 $B/bench/%: $B/bench/%.c.o $B/kit.a $B/parts.a $B/lib.a
 	$(link)
 $B/fuzz/%: LDFLAGS += $(if $(filter %seeds,$@),,-fsanitize=fuzzer)

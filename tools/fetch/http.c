@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/epoll.h>
@@ -20,11 +21,16 @@
 #include "err.h"
 #include "log.h"
 #include "mem.h"
+#include "tls.h"
 #include "tool.h"
 #include "url.h"
 
 /* Of a socket: watched, although libcurl has let go of it; opened by us. */
 enum { IDLE = 1 << 30, CONNECTION = 1 << 29 };
+
+/* The cheapest first: 128 bits are as safe, and what S3 itself prefers. */
+#define CIPHERS                                                                        \
+    "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
 /* A handle of libcurl and the call that it carries. */
 struct slot {
@@ -35,12 +41,14 @@ struct slot {
     struct curl_slist line[HTTP_LINES + 3];
     char why[CURL_ERROR_SIZE];
     bool refused;
+    curl_socket_t fd; // the last one that was asked to be watched
 };
 
 struct http {
     CURLM *multi;
     int epoll, wake, flying;
     double timer; // when libcurl wants to be called, HUGE_VAL: not
+    bool tls;     // read ahead, so look for what was read (tls.h)
     struct slot *idle, *all;
     struct http_rules rules;
     int *interest; // by descriptor: what epoll watches, and the two above
@@ -171,8 +179,10 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *d
 {
     struct http *h = user;
     int *now = interest_of(h, fd), want = 0;
-    (void)easy;
+    struct slot *s = NULL;
     (void)data;
+    if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&s) == CURLE_OK && s)
+        s->fd = fd;
     if (!now)
         return -1;
     bool ends = what == CURL_POLL_REMOVE, connection = *now & CONNECTION;
@@ -216,7 +226,30 @@ static int on_close(void *user, curl_socket_t fd)
     return close(fd);
 }
 
+static CURLcode on_tls(CURL *easy, void *ctx, void *user)
+{
+    struct http *h = user;
+    (void)easy;
+    h->tls = true;
+    return tls_read_ahead(ctx) < 0 ? CURLE_OUT_OF_MEMORY : CURLE_OK;
+}
+
 /* ---- slots ---- */
+
+/* Records may be read ahead where OpenSSL is what libcurl has for TLS, and not through
+ * a proxy that speaks TLS itself: libcurl does not show us that one's SSL. */
+static bool may_read_ahead(void)
+{
+    static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "all_proxy",
+                                        "ALL_PROXY"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *proxy = getenv(names[i]);
+        if (proxy && strncasecmp(proxy, "https://", 8) == 0)
+            return false;
+    }
+    const char *tls = curl_version_info(CURLVERSION_NOW)->ssl_version;
+    return tls && strncmp(tls, "OpenSSL/", 8) == 0;
+}
 
 static CURLcode set_up(struct http *h, struct slot *s)
 {
@@ -238,8 +271,13 @@ static CURLcode set_up(struct http *h, struct slot *s)
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(1e3 * h->rules.connect));
     SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
     SET(CURLOPT_LOW_SPEED_TIME, (long)ceil(h->rules.stall));
+    SET(CURLOPT_TLS13_CIPHERS, CIPHERS);
     if (h->rules.ca)
         SET(CURLOPT_CAINFO, h->rules.ca);
+    if (may_read_ahead()) {
+        SET(CURLOPT_SSL_CTX_FUNCTION, on_tls);
+        SET(CURLOPT_SSL_CTX_DATA, h);
+    }
     if (h->rules.direct)
         SET(CURLOPT_NOPROXY, "*");
     SET(CURLOPT_ERRORBUFFER, s->why);
@@ -457,12 +495,37 @@ static void on_time(struct http *h)
     }
 }
 
+static void *ssl_of(const struct slot *s)
+{
+    struct curl_tlssessioninfo *info = NULL;
+    if (!s->call || curl_easy_getinfo(s->easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK)
+        return NULL;
+    return info && info->backend == CURLSSLBACKEND_OPENSSL ? info->internals : NULL;
+}
+
+/* Lets libcurl read what OpenSSL has read ahead; true: there may be more. */
+static bool read_held(struct http *h)
+{
+    bool more = false;
+    int running;
+    for (struct slot *s = h->tls ? h->all : NULL; s; s = s->all) {
+        void *ssl = ssl_of(s);
+        if (!ssl || !tls_holds(ssl))
+            continue;
+        tls_tried(ssl);
+        curl_multi_socket_action(h->multi, s->fd, CURL_CSELECT_IN, &running);
+        more |= (ssl = ssl_of(s)) && tls_holds(ssl);
+    }
+    return more;
+}
+
 int http_turn(struct http *h, double seconds)
 {
     struct epoll_event event[64];
     on_time(h);
+    bool more = read_held(h);
     reap(h); // may start calls, whose time is now
-    double wait = fmin(seconds, h->timer - log_now());
+    double wait = more ? 0 : fmin(seconds, h->timer - log_now());
     int ms = wait > 0 ? (int)ceil(1e3 * wait) : 0;
     int n = epoll_wait(h->epoll, event, sizeof event / sizeof *event, ms);
     if (n < 0 && errno != EINTR)
