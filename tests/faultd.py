@@ -12,7 +12,7 @@ NAME.s3.localhost it serves bucket NAME.
 --log FILE gets one JSON object a request.
 
 A fault is "KIND key=value...".  Which requests it hits: op= (a comma list of get, head,
-list, put, create, part, complete, abort, delete; default get), match= (a glob over the
+list, put, create, part, parts, complete, abort, delete; default get), match= (a glob over the
 key), query= (a part of it), skip= (so many are left alone first), times= (default 1; all).  The kinds and their
 own values stand beside the functions below.  --chaos RATE --seed N hits that share of
 requests with faults that a client must survive.  PUT /-/faults replaces the list (one
@@ -111,6 +111,16 @@ def refuse(sv, rq, rs, v):
 def wait(sv, rq, rs, v):
     """secs=1: before the answer"""
     rs.wait = float(v.get("secs", 1))
+
+
+def hold(sv, rq, rs, v):
+    """until=GLOB secs=20: the answer comes when an upload of such a key has begun, or an error"""
+    end = time.time() + float(v.get("secs", 20))
+    while not any(fnmatch.fnmatchcase(key, v["until"]) for key in list(sv.store.begun)):
+        if time.time() > end:
+            return error(403, "AccessDenied", "nothing of the kind has begun")
+        time.sleep(0.05)
+    return rs
 
 
 def norange(sv, rq, rs, v):
@@ -335,7 +345,7 @@ def noise(sv, rq, rs, v):
 
 
 FAULTS = {f.__name__: f for f in (
-    stall, truncate, reset, refuse, wait, norange, wrongrange, norangeheader, shortrange,
+    stall, truncate, reset, refuse, wait, hold, norange, wrongrange, norangeheader, shortrange,
     flip, change, nomatch, error200, status, plainstatus, redirect, expired, chunked,
     nolength, length, slowheaders, drip, garbage, cutbody, replace, token, badsum, etag,
     close, encoded, hints, header, nodate, noparts,
@@ -465,6 +475,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             return Response(204)
         if rq.key == "uploads":
             return Response(200, str(len(self.store.uploads)).encode())
+        if rq.key == "parts":
+            parts = sum(len(up["parts"]) for up in self.store.uploads.values())
+            return Response(200, str(parts).encode())
         if rq.key == "clock":
             self.clock = float(rq.body)
             return Response(204)
@@ -540,8 +553,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def do_create(self, rq):
         with self.store.lock:
-            name = f"up-{len(self.store.uploads) + 1}"
+            name = f"up-{len(self.store.begun) + 1}"
             self.store.uploads[name] = {"key": rq.key, "parts": {}}
+            self.store.begun.append(rq.key)
         return Response(200, (
             f"<InitiateMultipartUploadResult><Bucket>{rq.bucket}</Bucket>"
             f"<UploadId>{name}</UploadId></InitiateMultipartUploadResult>").encode(),
@@ -562,6 +576,22 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return Response(200, ("<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>"
                               f"{rows}</ListMultipartUploadsResult>").encode(),
                         {"Content-Type": "application/xml"})
+
+    def do_parts(self, rq):
+        with self.store.lock:
+            parts = sorted(self.upload(rq)["parts"].items())
+        after = int(rq.query.get("part-number-marker", 0))
+        page = [p for p in parts if p[0] > after][:self.opt.page]
+        more = bool(page) and page[-1][0] < parts[-1][0]
+        rows = "".join(
+            f"<Part><PartNumber>{n}</PartNumber><ETag>&quot;{o.etag}&quot;</ETag>"
+            f"<Size>{len(o.data)}</Size>"
+            + (f"<ChecksumCRC64NVME>{o.checksum('crc64nvme')}</ChecksumCRC64NVME>"
+               if self.opt.checksum else "") + "</Part>" for n, o in page)
+        return Response(200, (
+            f"<ListPartsResult><IsTruncated>{str(more).lower()}</IsTruncated>"
+            + (f"<NextPartNumberMarker>{page[-1][0]}</NextPartNumberMarker>" if more else "")
+            + f"{rows}</ListPartsResult>").encode(), {"Content-Type": "application/xml"})
 
     def do_part(self, rq):
         o = s3.Object(rq.body)

@@ -99,7 +99,7 @@ class Store:
     def __init__(self):
         self.lock = threading.Lock()
         self.buckets = {}
-        self.uploads = {}
+        self.uploads, self.begun = {}, []
 
     def bucket(self, name):
         return self.buckets.setdefault(name, {})

@@ -86,32 +86,127 @@ comes_back() {
     [[ $output == *"one.txt is not the one of the set"* ]]
 }
 
-@test "a signal: what has begun in parts is aborted" {
-    serve --checksum crc64nvme --fault "wait op=part secs=2 times=all"
-    "$fetch" --put src s3://b/run/x --part-size 5MiB 2>err &
+# interrupted [OPTION]...: sends a file of four parts, one after another, and ends the run
+# by $signal when three have arrived and two of them have been answered.
+interrupted() {
+    head -c 16000000 /dev/urandom >src/deep/er/large.bin
+    curl -s -X PUT --data-binary "wait op=part secs=900 skip=2" "$url/-/faults"
+    "$fetch" --put src s3://b/run/x --part-size 5MiB --connections 1 "$@" 2>err &
     pid=$!
-    for _ in $(seq 100); do grep -q '"op": "create"' log && break; sleep 0.05; done
-    sleep 1.2 # its answer is there, the parts are not
-    kill -TERM $pid
+    for _ in $(seq 1200); do
+        [ "$(curl -s "$url/-/parts")" != 3 ] || break
+        sleep 0.05
+    done
+    kill "-$signal" $pid
     status=0
     wait $pid || status=$?
-    [ $status = 75 ]
-    grep -q '"op": "abort".*"status": 204' log
-    [ "$(curl -s "$url/-/uploads")" = 0 ]
-    run -75 "$fetch" s3://b/run/x -o dst
+    curl -s -X PUT --data-binary "" "$url/-/faults"
+    left=$(curl -s "$url/-/uploads")
+    [ "$left" = 1 ] || { echo "$left uploads are left"; cat err; false; }
+    : >log
 }
 
-@test "a kill: the next run clears up and goes on" {
-    serve --checksum crc64nvme --fault "wait op=part secs=2 times=2"
-    "$fetch" --put src s3://b/run/x --part-size 5MiB 2>err &
-    pid=$!
-    for _ in $(seq 100); do grep -q '"op": "create"' log && break; sleep 0.05; done
-    kill -KILL $pid
-    wait $pid || true
-    [ "$(curl -s "$url/-/uploads")" = 1 ]
+# sent N KEPT: the last run sent N parts, and found KEPT bytes of others.
+sent() {
+    [ "$(grep -c '"op": "part"' log)" = "$1" ] || { cat log; return 1; }
+    [[ $output == *"$2 of parts were there from an interrupted upload"* ]]
+}
+
+@test "a signal: the next run goes on with the parts that are there" {
+    serve --checksum crc64nvme
+    signal=TERM
+    interrupted
+    [ $status = 75 ]
+    run -75 "$fetch" s3://b/run/x -o dst # half a set is none
     run -0 put
-    [[ $output == *"1 objects uploaded (5.25 MiB), 3 there already"* ]]
+    # the third part had arrived, but its answer had not
+    sent 1 "15.00 MiB"
+    [ "$(grep -c '"op": "create"' log)" = 0 ]
     [ "$(curl -s "$url/-/uploads")" = 0 ]
+    comes_back
+}
+
+@test "a kill: the next run knows parts by their MD5 where no CRC is kept" {
+    serve
+    signal=KILL
+    interrupted --no-checksum
+    run -0 put --no-checksum
+    sent 1 "15.00 MiB"
+    comes_back
+}
+
+@test "a file that has changed meanwhile" {
+    serve
+    signal=KILL
+    interrupted --no-checksum
+    printf x | dd of=src/deep/er/large.bin bs=1 seek=6000000 conv=notrunc 2>/dev/null
+    run -0 put --no-checksum # the second part is another one, the fourth was missing
+    sent 2 "10.00 MiB"
+    comes_back
+    interrupted --no-checksum # longer: what has come is still right
+    printf x >>src/deep/er/large.bin
+    run -0 put --no-checksum
+    sent 1 "15.00 MiB"
+    comes_back
+    interrupted --no-checksum # shorter: a part is too long now
+    truncate -s 12000000 src/deep/er/large.bin
+    run -0 put --no-checksum
+    [ "$(grep -c '"op": "part"' log)" = 3 ]
+    grep -q '"op": "abort".*"status": 204' log
+    [ "$(curl -s "$url/-/uploads")" = 0 ]
+    comes_back
+    interrupted --no-checksum # and another size of parts
+    run -0 put --no-checksum --part-size 6MiB
+    [ "$(grep -c '"op": "part"' log)" = 3 ]
+    [ "$(curl -s "$url/-/uploads")" = 0 ]
+    comes_back
+}
+
+@test "an interrupted upload that cannot be gone on with begins anew" {
+    serve --page 1 # parts are listed one a page
+    signal=KILL
+    for fault in "status op=list query=uploads status=403 code=AccessDenied times=all" \
+        "status op=parts status=403 code=AccessDenied times=all" \
+        "garbage op=parts times=all" "status op=complete status=400 code=InvalidPart"; do
+        interrupted --no-checksum
+        curl -s -X PUT --data-binary "$fault" "$url/-/faults"
+        run -0 put --no-checksum
+        [ "$(grep -c '"op": "part"' log)" -ge 4 ]
+        curl -s -X PUT --data-binary "" "$url/-/faults"
+        comes_back
+    done
+    interrupted --no-checksum
+    run -0 put --no-checksum
+    sent 1 "15.00 MiB"
+}
+
+@test "large files side by side, within the memory that is allowed" {
+    serve
+    rm -r src/deep
+    for f in a b c d; do head -c 5300000 /dev/urandom >src/$f.bin; done
+    # no part of the first is answered before the next one has begun
+    curl -s -X PUT --data-binary "hold op=part match=*/a.bin until=*/b.bin times=all" "$url/-/faults"
+    run -0 put --no-checksum --memory 64MiB
+    comes_back
+    run -78 put --no-checksum --memory 24MiB
+    [[ $output == *"--memory"*"would do"* ]]
+}
+
+@test "a failure that stays aborts the upload, and the others are sent" {
+    serve --fault "status op=part match=*large.bin status=403 code=AccessDenied skip=1 times=all"
+    head -c 5300000 /dev/urandom >src/other.bin
+    run -77 put --no-checksum
+    [[ $output == *"large.bin: "*AccessDenied* ]]
+    [[ $output == *"4 objects uploaded"*"1 failed"* ]]
+    [ "$(curl -s "$url/-/uploads")" = 0 ]
+    # one that may pass does not: the next run goes on
+    curl -s -X PUT --data-binary "status op=part match=*large.bin skip=1 times=all" "$url/-/faults"
+    run -69 put --no-checksum --retries 1 --connections 1
+    [ "$(curl -s "$url/-/uploads")" = 1 ]
+    curl -s -X PUT --data-binary "" "$url/-/faults"
+    : >log
+    run -0 put --no-checksum
+    sent 0 "5.25 MiB" # both had arrived
     comes_back
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* put.c - small files many at a time, then large ones in parts, one after another. */
+/* put.c - small files many at a time, then large ones in parts, side by side. */
 #include "put.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "err.h"
 #include "mem.h"
@@ -15,8 +18,15 @@
 #include "set.h"
 #include "tool.h"
 #include "upload.h"
+#include "want.h"
 
-enum { THREADS_MAX = 32, PART_MIN = 5 << 20, MANIFEST_MAX = 256 << 20 };
+enum {
+    THREADS_MAX = 32,
+    PART_MIN = 5 << 20,
+    MANIFEST_MAX = 256 << 20,
+    BASE = 24 << 20, // of memory: the program, its libraries and lists
+    CONNECTION = 512 << 10
+};
 enum fate { UNKNOWN, WANTED, THERE, SENT, FAILED };
 
 struct item {
@@ -41,8 +51,8 @@ struct put {
     int64_t *chosen, n_chosen; // of the items, those a parallel loop is over
     int (*work)(struct put *p, int64_t i, int worker);
 
-    pthread_mutex_t lock; // over what follows
-    int64_t done, total, unkept;
+    pthread_mutex_t lock;              // over what follows
+    int64_t done, total, unkept, kept; // kept: bytes of parts that were there
     int64_t count[FAILED + 1], bytes;
     int code;
     char why[ERR_TEXT_MAX];
@@ -119,17 +129,43 @@ static int note_failure(struct put *p, struct item *it, int code)
     return 0;
 }
 
-static void on_sent(void *user, int64_t bytes)
+static void on_told(void *user, const char *text)
+{
+    struct put *p = user;
+    pthread_mutex_lock(&p->lock);
+    log_more(p->rules->log, "cannot go on with an interrupted upload: %s", text);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void on_sent(void *user, int64_t bytes, bool there)
 {
     struct put *p = user;
     pthread_mutex_lock(&p->lock);
     p->done += bytes;
+    p->kept += there ? bytes : 0;
     log_progress(p->rules->log, p->done, p->total, "bytes", NULL);
     pthread_mutex_unlock(&p->lock);
 }
 
+/* An ETag that is the MD5 of this file, in parts of our size. */
+static int has_etag(struct put *p, const struct item *it, const char *etag, int worker)
+{
+    const struct object o = {
+        .key = it->key, .etag = etag, .size = it->up.size, .md5 = true};
+    struct want want;
+    TRY(want_of(&want, &o, &p->u.worker[worker].call.head, p->u.part));
+    if (want.kind != WANT_DIGEST)
+        return 0;
+    int fd = open(it->up.path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(errno, "cannot open %s", it->up.path);
+    int rc = want_file(&want, &o, fd, it->up.size);
+    close(fd);
+    return rc == E_FORMAT ? 0 : rc < 0 ? rc : 1;
+}
+
 /* An object is there when the server keeps the CRC of this file; or, if it keeps none,
- * when it is the one of the manifest, and that has the CRC. */
+ * when it is the one of the manifest, and that has the CRC, or by its ETag. */
 static int is_there(struct put *p, int64_t i, int worker)
 {
     struct item *it = &p->item[i];
@@ -144,11 +180,14 @@ static int is_there(struct put *p, int64_t i, int worker)
     memcpy(said, it->up.sum, sizeof said);
     if (!said[0] && e && o->etag && strcmp(e->etag, o->etag) == 0)
         memcpy(said, e->sum, sizeof said);
-    if (!said[0])
-        return 0;
+    bool known = said[0];
+    if (!known)
+        there = has_etag(p, it, o->etag, worker);
+    if (there <= 0)
+        return there;
     TRY(upload_sum(&p->u, sum, &it->up, worker));
     memcpy(it->up.sum, sum, sizeof sum);
-    return strcmp(sum, said) == 0;
+    return !known || strcmp(sum, said) == 0;
 }
 
 static int look(struct put *p, int64_t i, int worker)
@@ -206,15 +245,27 @@ static int send_all_small(struct put *p)
     return par_for(p->u.par, p->n_chosen, 1, work_some, p);
 }
 
-static int send_large(struct put *p, struct item *it)
+static int on_ended(void *user, struct upload_item *up, int code)
 {
-    if (upload_clear(&p->u, it->key) < 0) // not every server, or user, can do that
-        log_more(p->rules->log, "cannot look for interrupted uploads: %s", err_text());
-    int rc = upload_large(&p->u, &it->up);
-    if (rc < 0)
-        return note_failure(p, it, rc);
-    settle(p, it, SENT);
+    struct item *it = (struct item *)(void *)up; // its first member
+    if (code < 0)
+        return note_failure(user, it, code);
+    settle(user, it, SENT);
     return 0;
+}
+
+static int send_all_large(struct put *p)
+{
+    struct upload_item **item = mem_alloc((size_t)p->list.n * sizeof *item);
+    int64_t n = 0;
+    if (!item)
+        return E_MEMORY;
+    for (int64_t i = 0; i < p->list.n; i++)
+        if (p->item[i].fate == WANTED && is_large(p, i))
+            item[n++] = &p->item[i].up;
+    int rc = upload_large(&p->u, item, n, on_ended);
+    mem_free(item);
+    return rc;
 }
 
 static int send_all(struct put *p)
@@ -222,9 +273,7 @@ static int send_all(struct put *p)
     p->total = p->bytes;
     p->bytes = 0;
     TRY(send_all_small(p));
-    for (int64_t i = 0; i < p->list.n; i++)
-        if (p->item[i].fate == WANTED && is_large(p, i))
-            TRY(send_large(p, &p->item[i]));
+    TRY(send_all_large(p));
     return tool_stop ? err_set(E_AGAIN, "stopped by a signal") : 0;
 }
 
@@ -325,7 +374,7 @@ static bool is_recorded(const struct put *p)
 
 static int report(struct put *p)
 {
-    char size[32];
+    char size[32], kept[32];
     num_bytes(size, sizeof size, (double)p->bytes);
     bool dry = p->rules->dry_run;
     struct log *log = p->rules->log;
@@ -334,6 +383,9 @@ static int report(struct put *p)
                  "the server keeps no CRC64NVME of %lld objects: they were checked by "
                  "SHA-256 on arrival only",
                  (long long)p->unkept);
+    if (p->kept > 0)
+        log_note(log, "%s of parts were there from an interrupted upload",
+                 num_bytes(kept, sizeof kept, (double)p->kept));
     log_end(log, "%lld objects %s (%s), %lld there already, %lld failed",
             (long long)(dry ? p->count[WANTED] : p->count[SENT]),
             dry ? "to upload" : "uploaded", size, (long long)p->count[THERE],
@@ -381,12 +433,19 @@ static int open_workers(struct put *p)
     p->u = (struct upload){.to = &p->to,
                            .part = r->part > PART_MIN ? r->part : PART_MIN,
                            .sums = !r->scheme->no_checksum,
+                           .user = p,
                            .sent = on_sent,
-                           .user = p};
-    int64_t n = r->memory / p->u.part;
+                           .told = on_told};
+    int64_t n = (r->memory - BASE) / (p->u.part + CONNECTION);
+    if (n < 1)
+        return err_set(E_CONFIG,
+                       "option --memory: %lld bytes are too few for parts of %lld "
+                       "bytes: %lld would do",
+                       (long long)r->memory, (long long)p->u.part,
+                       (long long)(BASE + p->u.part + CONNECTION));
     n = n < r->connections ? n : r->connections;
     n = n < THREADS_MAX ? n : THREADS_MAX;
-    TRY(par_open(&p->u.par, n > 1 ? (int)n : 1));
+    TRY(par_open(&p->u.par, (int)n));
     int threads = par_threads(p->u.par);
     p->u.worker = mem_zero((size_t)threads, sizeof *p->u.worker);
     if (!p->u.worker)

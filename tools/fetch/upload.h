@@ -26,11 +26,14 @@ struct upload_worker {
 struct upload {
     struct source *to; /* an open s3:// source */
     struct par *par;
-    struct upload_worker *worker;            /* one for each thread of par */
-    int64_t part;                            /* bytes */
-    bool sums;                               /* send CRCs */
-    void (*sent)(void *user, int64_t bytes); /* by any thread; for progress */
+    struct upload_worker *worker; /* one for each thread of par */
+    int64_t part;                 /* bytes */
+    bool sums;                    /* send CRCs */
     void *user;
+    /* By any thread: bytes have been sent, or were there from an earlier run; what is
+     * worth telling. */
+    void (*sent)(void *user, int64_t bytes, bool there);
+    void (*told)(void *user, const char *text);
 };
 
 /* What there is to send, and what became of it. */
@@ -49,18 +52,22 @@ int upload_look(struct upload *u, struct upload_item *it, int worker);
 int upload_sum(const struct upload *u, char sum[SET_SUM], const struct upload_item *it,
                int worker);
 
-/* upload_small sends a file of up to u->part bytes, by one thread; upload_large one of
- * more, by all of them, and aborts it when it fails.  E_AGAIN when the file changes
- * meanwhile. */
+/* upload_small sends a file of up to u->part bytes, by one thread.  E_AGAIN when the
+ * file changes meanwhile. */
 int upload_small(struct upload *u, struct upload_item *it, int worker);
-int upload_large(struct upload *u, struct upload_item *it);
+
+/* upload_large sends n files of more, their parts one after another by all threads, and
+ * goes on with uploads of these keys that did not end.  `ended` hears of each file, 0
+ * or a failure with err_text(), from any thread; a failure of its own ends it all.
+ * E_AGAIN when a signal has stopped it.  A failure that trying again does not mend
+ * aborts its upload; others stay on the server for the next run. */
+typedef int upload_ended(void *user, struct upload_item *it, int code);
+int upload_large(struct upload *u, struct upload_item *const *item, int64_t n,
+                 upload_ended *ended);
 
 /* upload_text puts an object's bytes; upload_get gets them into worker 0's call, up to
  * `limit`: E_MISSING when there is no such object. */
 int upload_text(struct upload *u, const char *key, const struct buf *text);
 int upload_get(struct upload *u, const char *key, size_t limit);
-
-/* upload_clear aborts uploads that a killed run has left for a key. */
-int upload_clear(struct upload *u, const char *key);
 
 #endif
