@@ -202,6 +202,12 @@ void log_progress(struct log *l, int64_t done, int64_t total, const char *unit,
     write_line(l, &line);
 }
 
+void log_skip(struct log *l, int64_t done)
+{
+    if (l->since != 0) // else the first report counts from there anyway
+        l->from += done;
+}
+
 void log_end(struct log *l, const char *fmt, ...)
 {
     char what[1024], memory[32];

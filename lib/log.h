@@ -41,6 +41,10 @@ void log_error(struct log *l, const char *text);
 void log_progress(struct log *l, int64_t done, int64_t total, const char *unit,
                   const char *extra);
 
+/* log_skip: so much of what will be reported as done cost nothing, because it was
+ * there; rates and the time left leave it out. */
+void log_skip(struct log *l, int64_t done);
+
 /* log_end writes the closing line: version, wall time, what was done, peak memory. */
 void log_end(struct log *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

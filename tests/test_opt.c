@@ -190,10 +190,15 @@ START_TEST(log_progress_on_a_terminal)
     l.shown = 0;
     log_progress(&l, 1500, 3000, "tokens", "loss 2.5");
     log_progress(&l, 1600, 3000, "tokens", NULL); // too soon
+    l.shown = 0;
+    log_skip(&l, 1000); // was there
+    log_progress(&l, 2500, 3000, "tokens", NULL);
     log_note(&l, "done");
     ck_assert_str_eq(log_text(&l),
                      "\r\033[Ktool: 1.50 K of 3.00 K tokens (50 %), 100/s, "
-                     "0:00:15 left, loss 2.5\r\033[Ktool: done\n");
+                     "0:00:15 left, loss 2.5"
+                     "\r\033[Ktool: 2.50 K of 3.00 K tokens (83 %), 100/s, "
+                     "0:00:05 left\r\033[Ktool: done\n");
     free(memory);
 }
 END_TEST

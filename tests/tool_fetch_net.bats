@@ -190,6 +190,17 @@ same() {
     same src/a dst
 }
 
+@test "progress names the object that takes longest" {
+    head -c 3000000 /dev/urandom >src/there.bin
+    serve
+    "$fetch" -q s3://b/there.bin -o dst $s3
+    faults "wait op=get match=*/large.bin secs=1 times=all"
+    run -0 script -qec "'$fetch' s3://b -o dst $s3 --part-size 1000000 --connections 1" /dev/null
+    echo "$output" | tr '\r' '\n'
+    [[ $output == *"left, "*" of 6 objects, 1 requests, 0 retries, a/large.bin at 67 %"* ]]
+    same src dst
+}
+
 @test "no server, and one that stops" {
     run -69 "$fetch" s3://b -o dst --no-sign --endpoint http://127.0.0.1:1 --retries 1
     [[ $output == *"onnect"* ]]

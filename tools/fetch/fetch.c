@@ -99,6 +99,8 @@ static const struct opt options[] = {
     OPT_END,
 };
 
+enum { KEY_SHOWN = 60 };
+
 /* What becomes of an object. */
 enum outcome { THERE, WANTED, FETCHED, FAILED };
 
@@ -126,6 +128,7 @@ struct run {
     int part, parts;
     int64_t next; // of list, to be read
     int64_t fetched, there, failed, unchecked, bytes, done_bytes, all_bytes;
+    int64_t kept; // bytes from an earlier run, as the last report had them
     struct transfer_state net;
     int code; // of the first failure that trying again does not mend, else of the first
     char why[ERR_TEXT_MAX];
@@ -323,6 +326,8 @@ static int write_item(void *ctx, void *item)
         if (it->again && !cfg.dry_run)
             rc = manifest_add(&r->manifest, it->again);
     }
+    if (it->outcome == THERE)
+        log_skip(r->log, o->size > 0 ? o->size : 0);
     r->done_bytes += o->size > 0 ? o->size : 0;
     log_progress(r->log, r->done_bytes, r->all_bytes, "bytes", NULL);
     return rc;
@@ -372,13 +377,27 @@ static int on_ended(void *ctx, const struct transfer_end *end)
     return 0;
 }
 
+/* Of a long key, the end. */
+static const char *end_of_key(const char *key)
+{
+    size_t n = strlen(key);
+    return n > KEY_SHOWN ? key + n - KEY_SHOWN : key;
+}
+
 static int on_tick(void *ctx, const struct transfer_state *state)
 {
     struct run *r = ctx;
-    char extra[128];
-    snprintf(extra, sizeof extra, "%lld of %lld objects, %lld requests, %lld retries",
-             (long long)(r->there + r->fetched + r->place.n), (long long)r->list.n,
-             (long long)state->flying, (long long)state->retries);
+    const struct object *o = state->oldest;
+    char extra[256];
+    int n = snprintf(
+        extra, sizeof extra, "%lld of %lld objects, %lld requests, %lld retries",
+        (long long)(r->there + r->fetched + r->place.n), (long long)r->list.n,
+        (long long)state->flying, (long long)state->retries);
+    if (o)
+        snprintf(extra + n, sizeof extra - (size_t)n, ", %s at %.0f %%",
+                 end_of_key(o->key), 100 * state->oldest_done);
+    log_skip(r->log, state->kept - r->kept);
+    r->kept = state->kept;
     log_progress(r->log, r->done_bytes + state->bytes, r->all_bytes, "bytes", extra);
     return place_due(&r->place) ? flush(r) : 0;
 }

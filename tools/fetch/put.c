@@ -140,10 +140,15 @@ static void on_told(void *user, const char *text)
 static void on_sent(void *user, int64_t bytes, bool there)
 {
     struct put *p = user;
+    char extra[64];
     pthread_mutex_lock(&p->lock);
     p->done += bytes;
     p->kept += there ? bytes : 0;
-    log_progress(p->rules->log, p->done, p->total, "bytes", NULL);
+    if (there)
+        log_skip(p->rules->log, bytes);
+    snprintf(extra, sizeof extra, "%lld of %lld objects", (long long)p->count[SENT],
+             (long long)p->count[WANTED]);
+    log_progress(p->rules->log, p->done, p->total, "bytes", extra);
     pthread_mutex_unlock(&p->lock);
 }
 

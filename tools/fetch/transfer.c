@@ -150,6 +150,18 @@ static int finish_task(struct transfer *t, struct task *task,
     return user->ended(user->ctx, &end);
 }
 
+/* Under the lock: of what is on its way, the object that began first. */
+static void find_oldest(struct transfer *t)
+{
+    t->state.oldest = NULL;
+    for (const struct task *task = t->queue.tasks; task; task = task->after) {
+        if (task->code < 0 || task->left == 0)
+            continue;
+        t->state.oldest = task->object;
+        t->state.oldest_done = 1 - (double)task->left / (double)task->pieces;
+    }
+}
+
 /* Waits a moment for tasks to open or to end, and takes them all. */
 static void wait_news(struct transfer *t, struct tasks *fresh, struct tasks *ended,
                       struct transfer_state *state)
@@ -166,6 +178,7 @@ static void wait_news(struct transfer *t, struct tasks *fresh, struct tasks *end
     *ended = t->ended;
     t->fresh = t->ended = (struct tasks){0};
     t->state.limit = t->pace.limit;
+    find_oldest(t);
     *state = t->state;
     t->stop |= tool_stopped() != 0;
     pthread_mutex_unlock(&t->lock);

@@ -31,12 +31,14 @@ struct transfer_rules {
 
 /* What has come so far. */
 struct transfer_state {
-    int64_t bytes;   /* of pieces that are there */
-    int64_t kept;    /* of these, from an earlier run */
-    int64_t wasted;  /* received, but not used: of attempts that failed */
-    int64_t retries; /* attempts after the first ones */
-    int64_t flying;  /* requests in flight */
-    int64_t limit;   /* of these, now */
+    int64_t bytes;               /* of pieces that are there */
+    int64_t kept;                /* of these, from an earlier run */
+    int64_t wasted;              /* received, but not used: of attempts that failed */
+    int64_t retries;             /* attempts after the first ones */
+    int64_t flying;              /* requests in flight */
+    int64_t limit;               /* of these, now */
+    const struct object *oldest; /* longest on its way, NULL: none is */
+    double oldest_done;          /* the share of it that is there */
 };
 
 /* An object that has ended: whole in a temporary, or failed. */
