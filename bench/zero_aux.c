@@ -80,7 +80,7 @@ static int run(char **argv)
     while ((rc = shard_next(r, &view)) == 1) {
         if (!w) {
             TRY_GOTO(rc, form_of(&form, &view), out);
-            TRY_GOTO(rc, hidden_row_new(&row, &form), out);
+            TRY_GOTO(rc, hidden_row_new(&row, &form, NULL), out);
             TRY_GOTO(rc, create(&w, argv[2], r, &form), out);
         }
         TRY_GOTO(rc, copy_shard(w, &view, &form, &row), out);

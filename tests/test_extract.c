@@ -5,14 +5,17 @@
  * that the target gives for it alone, bit for bit, however the row is computed. */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "err.h"
 #include "kit.h"
 #include "kit_model.h"
+#include "log.h"
 #include "mem.h"
 #include "num.h"
 #include "tools/extract/capture.h"
 #include "tools/extract/feed.h"
+#include "tools/extract/pump.h"
 #include "tools/extract/taps.h"
 
 enum { S = 96, H = 64, K = 2, V = 512, DOCS = 3 };
@@ -93,7 +96,7 @@ static void world_open(struct world *w, const char *dir, const struct hidden_for
     kit_ok(dev_open(&w->dev, "cpu", NULL));
     kit_ok(taps_parse(&w->taps, "0,2", 4));
     kit_ok(target_open(&w->target, w->dev, dir, f->last ? -1 : 2, false));
-    kit_ok(hidden_row_new(&w->row, f));
+    kit_ok(hidden_row_new(&w->row, f, w->dev));
     fill_row(&w->row);
 }
 
@@ -107,10 +110,10 @@ static void world_close(struct world *w)
 static int capture(struct world *w, const struct hidden_form *f, size_t memory)
 {
     struct capture c;
-    int rc = capture_open(&c, w->target, w->dev, &w->taps, f, memory);
+    int rc = capture_open(&c, w->target, w->dev, &w->taps, f, memory, 1);
     if (rc < 0)
         return rc;
-    rc = capture_row(&c, &w->row);
+    rc = capture_rows(&c, &(struct hidden_row *){&w->row}, 1);
     if (rc == 0)
         rc = capture_check(&c, &w->row);
     capture_close(&c);
@@ -185,7 +188,7 @@ static void check_pieces(const char *target)
 
     world_open(&w, target, &f);
     for (size_t memory = 1 << 20; memory > 1 << 17; memory -= memory / 8) {
-        int rc = capture_open(&c, w.target, w.dev, &w.taps, &f, memory);
+        int rc = capture_open(&c, w.target, w.dev, &w.taps, &f, memory, 1);
         if (rc < 0)
             break;
         piece = c.piece;
@@ -195,7 +198,7 @@ static void check_pieces(const char *target)
         memset(w.row.aux, 0x55, (size_t)S * K * H * 2);
         memset(w.row.last, 0x55, (size_t)S * H * 2);
         for (int again = 0; again < 2; again++)
-            kit_ok(capture_row(&c, &w.row));
+            kit_ok(capture_rows(&c, &(struct hidden_row *){&w.row}, 1));
         kit_ok(capture_check(&c, &w.row));
         capture_close(&c);
         same_as_alone(&w);
@@ -255,6 +258,87 @@ START_TEST(bad_ids_are_refused)
     w.row.ids[S - 1] = -7; // padding is not looked at
     kit_ok(capture(&w, &f, 0));
     world_close(&w);
+}
+END_TEST
+
+/* ---- the pump ---- */
+
+enum { ROWS = 11 };
+
+struct ends {
+    int given, taken;
+    bool slow;     /* the sink takes several times as long as the target */
+    double before; /* when the last row was given, and the time from row to row while */
+    double apart;  /* none can have waited */
+    uint64_t sum[ROWS];
+};
+
+static int give(void *ctx, struct hidden_row *out)
+{
+    struct ends *e = ctx;
+    if (e->given == ROWS)
+        return 0;
+    double now = log_now();
+    if (e->given > 0 && e->given < PUMP_ROWS)
+        e->apart = fmax(e->apart, now - e->before);
+    e->before = now;
+    fill_row(out);
+    out->index = e->given++;
+    for (int s = 0; s < S; s++)
+        out->ids[s] = (out->ids[s] + (int)out->index * 5) % V;
+    return 1;
+}
+
+static int take(void *ctx, const struct hidden_row *row)
+{
+    struct ends *e = ctx;
+    ck_assert_int_eq(row->index, e->taken);
+    e->sum[e->taken++] = hash_bytes(row->aux, (size_t)S * K * H * 2);
+    if (e->slow && e->taken < ROWS - PUMP_ROWS)
+        usleep(20000 + (useconds_t)(8e6 * e->apart));
+    return 0;
+}
+
+/* pump moves ROWS rows through a target within `memory`, on three threads. */
+static double pump(struct ends *e, size_t memory, int group)
+{
+    const struct pump_ends ends = {give, take, e};
+    const struct hidden_form f = form_of(false, false);
+    struct par *par;
+    struct dev *d;
+    struct target *t;
+    struct taps taps;
+    struct pump pump;
+    kit_ok(par_open(&par, 3));
+    kit_ok(dev_open(&d, "cpu", par));
+    kit_ok(taps_parse(&taps, "0,2", 4));
+    kit_ok(target_open_within(&t, d, model, 2, memory));
+    kit_ok(pump_open(&pump, t, d, &taps, &f, 0));
+    ck_assert_int_eq(pump.capture.group, group);
+    kit_ok(pump_run(&pump, &ends));
+    ck_assert_int_eq(e->taken, ROWS);
+    double waiting = pump_waiting(&pump);
+    pump_close(&pump);
+    target_close(t);
+    dev_close(d);
+    par_close(par);
+    return waiting;
+}
+
+/* Rows come out in order and alike, whole or in groups; a sink that takes most of the
+ * time is what the target waited for. */
+START_TEST(rows_pass)
+{
+    struct ends quick = {0}, slow = {.slow = true}, parts = {0};
+    pump(&quick, 0, 1);
+    double waiting = pump(&slow, 0, 1);
+    ck_assert_double_gt(waiting, 0.3);
+    ck_assert_double_lt(waiting, 1);
+    kit_same("rows", slow.sum, quick.sum, sizeof slow.sum);
+    pump(&parts, 300 << 10, CAPTURE_GROUP);
+    kit_same("rows", parts.sum, quick.sum, sizeof parts.sum);
+    for (int i = 1; i < ROWS; i++)
+        ck_assert(quick.sum[i] != quick.sum[i - 1]);
 }
 END_TEST
 
@@ -329,7 +413,7 @@ START_TEST(sources_are_renumbered)
 
     source[5][1] = 50;
     source[2][1] = 20;
-    kit_ok(hidden_row_new(&r, &f));
+    kit_ok(hidden_row_new(&r, &f, NULL));
     hidden_row_text(&r, &from);
     ck_assert_int_eq(r.docs, 2);
     ck_assert_int_eq(r.source[0][1], 50);
@@ -341,5 +425,5 @@ START_TEST(sources_are_renumbered)
 END_TEST
 
 KIT_MAIN("extract", taps_are_read, bad_taps_are_refused, packed_equals_alone,
-         pieces_equal_whole, fp8_is_near, bad_ids_are_refused, damage_is_named,
-         sources_are_renumbered)
+         pieces_equal_whole, fp8_is_near, bad_ids_are_refused, rows_pass,
+         damage_is_named, sources_are_renumbered)

@@ -61,7 +61,7 @@ static void spoil(struct hidden_row *r, struct capture *c, enum fault fault)
     }
     if (fault == NEXT_ROW) { /* the states of another text */
         fill_text(r, 4);
-        kit_ok(capture_row(c, r));
+        kit_ok(capture_rows(c, &r, 1));
         kit_ok(capture_check(c, r));
         fill_text(r, 3);
     }
@@ -95,12 +95,12 @@ static const char *write_run(enum fault fault)
     kit_ok(dev_open(&d, "cpu", NULL));
     kit_ok(target_open(&t, d, model, -1, false));
     kit_ok(taps_parse(&taps, "0,2", 4));
-    kit_ok(capture_open(&c, t, d, &taps, &f, 0));
-    kit_ok(hidden_row_new(&row, &f));
+    kit_ok(capture_open(&c, t, d, &taps, &f, 0, 1));
+    kit_ok(hidden_row_new(&row, &f, d));
     kit_ok(shard_create(&w, dir, &o, &have));
     for (int64_t i = 0; i < ROWS; i++) {
         fill_text(&row, i);
-        kit_ok(capture_row(&c, &row));
+        kit_ok(capture_rows(&c, &(struct hidden_row *){&row}, 1));
         kit_ok(capture_check(&c, &row));
         if (i == 3)
             spoil(&row, &c, fault);
@@ -172,7 +172,7 @@ static void check_band(bool fp8, int64_t length)
     struct taps taps = {.layer = {3, 7}, .n = TAPS};
     struct band b = {.factor = 4};
     struct hidden_row r;
-    kit_ok(hidden_row_new(&r, &f));
+    kit_ok(hidden_row_new(&r, &f, NULL));
     fill_states(&r, &f, 2, 1);
     ck_assert_double_eq_tol(band_size(&r, &f, 1), 2, 1e-6);
     r.index = 0;

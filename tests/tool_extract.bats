@@ -46,6 +46,26 @@ same() { diff -r "$hidden" "$1"; }
     [[ $output == *"a row of 128 tokens takes"* ]]
 }
 
+@test "a target that does not fit gives the same bytes" {
+    for target in tests/golden/target-qwen3/model tests/golden/target-qwen3_5/model; do
+        extract -q -o "$tmp/whole" "$packed"
+        for memory in 2G 700KiB 250KiB; do
+            run extract --weights 320KiB --memory $memory -o "$tmp/parts" "$packed"
+            [ "$status" = 0 ]
+            [[ $output == *"does not fit: its layers are brought one by one"* ]]
+            diff -r "$tmp/whole" "$tmp/parts"
+            rm -r "$tmp/parts"
+        done
+        extract -q --weights 320KiB --aux fp8 --last -o "$tmp/more" "$packed"
+        extract -q --aux fp8 --last -o "$tmp/most" "$packed"
+        diff -r "$tmp/more" "$tmp/most"
+        run extract --weights 100KiB -o "$tmp/none" "$packed"
+        [ "$status" = 78 ]
+        [[ $output == *"embedding and two layers of the target take"* ]]
+        rm -r "$tmp/whole" "$tmp/more" "$tmp/most"
+    done
+}
+
 @test "a pipe gives the bytes of a folder" {
     cat "$packed"/packed-*.safetensors | extract -q -o - - >"$tmp/stream"
     cat "$hidden"/hidden-*.safetensors | cmp - "$tmp/stream"

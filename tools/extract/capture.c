@@ -34,22 +34,64 @@ int capture_identify(struct target_config *c, char digest[HASH_TEXT], const char
 
 /* ---- memory ---- */
 
-static size_t out_bytes(const struct hidden_form *f, int64_t rows)
+/* carve_set makes what a row, or a piece of one, leaves; fp8 is made from bf16, which
+ * the sets share. */
+static void carve_set(struct capture_set *s, struct arena *a,
+                      const struct hidden_form *f, int64_t rows)
 {
-    size_t n = arena_bytes(DT_BF16, T2(rows, f->taps * f->width));
-    if (f->fp8)
-        n += arena_bytes(DT_E4M3, T2(rows, f->taps * f->width)) +
-             arena_bytes(DT_F32, T2(rows, f->taps));
+    if (f->fp8) {
+        s->quant = arena_tensor(a, DT_E4M3, T3(rows, f->taps, f->width));
+        s->scale = arena_tensor(a, DT_F32, T2(rows, f->taps));
+    } else {
+        s->aux = arena_tensor(a, DT_BF16, T2(rows, f->taps * f->width));
+    }
     if (f->last)
-        n += arena_bytes(DT_BF16, T2(rows, f->width));
-    return n;
+        s->last = arena_tensor(a, DT_BF16, T2(rows, f->width));
 }
 
-static size_t piece_bytes(const struct capture *c, int64_t rows)
+/* carve makes `sets` of them.  Rows of a group have their taps at the same time. */
+static void carve(struct capture_set *s, struct arena *a, const struct hidden_form *f,
+                  int64_t rows, int sets, int group)
+{
+    struct tensor aux;
+    for (int i = 0; i < sets; i++)
+        carve_set(&s[i], a, f, rows);
+    for (int i = 0; f->fp8 && i < sets; i++) {
+        if (i < group)
+            aux = arena_tensor(a, DT_BF16, T2(rows, f->taps * f->width));
+        s[i].aux = aux;
+    }
+}
+
+static size_t out_bytes(const struct hidden_form *f, int64_t rows, int sets, int group)
+{
+    struct arena plan = arena_plan();
+    struct capture_set s[CAPTURE_GROUP];
+    carve(s, &plan, f, rows, sets, group);
+    return plan.used;
+}
+
+static size_t piece_bytes(const struct capture *c, int64_t rows, int sets)
 {
     struct cache_form past = target_cache_form(c->target, c->form.length, 0);
     size_t cache = rows < c->form.length ? cache_bytes(c->dev, &past) : 0;
-    return target_bytes(c->target, rows, 0) + out_bytes(&c->form, rows) + cache;
+    return target_bytes(c->target, rows, 0) + out_bytes(&c->form, rows, sets, 1) +
+           cache;
+}
+
+static size_t group_bytes(const struct capture *c, int rows)
+{
+    return target_group_bytes(c->target, c->form.length, rows) +
+           out_bytes(&c->form, c->form.length, rows, rows);
+}
+
+/* choose_group takes as many rows as fit, and returns how many sets they need. */
+static int choose_group(struct capture *c, size_t memory)
+{
+    c->group = CAPTURE_GROUP;
+    while (memory && c->group > 1 && group_bytes(c, c->group) > memory)
+        c->group--;
+    return c->group;
 }
 
 /* choose_piece halves the piece until it fits. */
@@ -57,10 +99,9 @@ static int choose_piece(struct capture *c, size_t memory)
 {
     char need[16], have[16];
 
-    c->piece = c->form.length;
-    while (memory && piece_bytes(c, c->piece) > memory && c->piece > PIECE_MIN)
+    while (memory && piece_bytes(c, c->piece, 1) > memory && c->piece > PIECE_MIN)
         c->piece = (c->piece + 1) / 2;
-    size_t bytes = piece_bytes(c, c->piece);
+    size_t bytes = piece_bytes(c, c->piece, 1);
     if (memory && bytes > memory)
         return err_set(E_CONFIG, "--memory %s: a row of %lld tokens takes %s",
                        num_bytes(have, sizeof have, (double)memory),
@@ -69,20 +110,30 @@ static int choose_piece(struct capture *c, size_t memory)
     return 0;
 }
 
-static int open_device(struct capture *c)
+/* choose decides how rows are computed and returns the number of sets. */
+static int choose(struct capture *c, size_t memory, int sets)
+{
+    c->piece = c->form.length;
+    c->group = 1;
+    if (target_streams(c->target) && choose_group(c, memory) > 1)
+        return c->group;
+    if (sets > 1 && (!memory || piece_bytes(c, c->piece, sets) <= memory)) {
+        c->leaves = true;
+        return sets;
+    }
+    TRY(choose_piece(c, memory));
+    return 1;
+}
+
+static int open_device(struct capture *c, int sets)
 {
     const struct hidden_form *f = &c->form;
     int64_t n = c->piece;
 
-    TRY(arena_open(&c->work, c->dev, "pass", target_bytes(c->target, n, 0)));
-    TRY(arena_open(&c->out, c->dev, "taps", out_bytes(f, n)));
-    c->aux = arena_tensor(&c->out, DT_BF16, T2(n, f->taps * f->width));
-    if (f->fp8) {
-        c->quant = arena_tensor(&c->out, DT_E4M3, T3(n, f->taps, f->width));
-        c->scale = arena_tensor(&c->out, DT_F32, T2(n, f->taps));
-    }
-    if (f->last)
-        c->last = arena_tensor(&c->out, DT_BF16, T2(n, f->width));
+    TRY(arena_open(&c->work, c->dev, "pass",
+                   target_group_bytes(c->target, n, c->group)));
+    TRY(arena_open(&c->out, c->dev, "taps", out_bytes(f, n, sets, c->group)));
+    carve(c->set, &c->out, f, n, sets, c->group);
     if (n == f->length)
         return 0;
     struct cache_form past = target_cache_form(c->target, f->length, 0);
@@ -91,7 +142,7 @@ static int open_device(struct capture *c)
 
 static int open_host(struct capture *c)
 {
-    size_t n = (size_t)c->form.length * sizeof(int32_t);
+    size_t n = (size_t)c->form.length * (size_t)c->group * sizeof(int32_t);
 
     c->ids = mem_alloc(n);
     c->pos = mem_alloc(n);
@@ -111,12 +162,16 @@ static int within(struct dev *d, size_t *memory)
 }
 
 int capture_open(struct capture *c, struct target *t, struct dev *d,
-                 const struct taps *taps, const struct hidden_form *form, size_t memory)
+                 const struct taps *taps, const struct hidden_form *form, size_t memory,
+                 int sets)
 {
     *c = (struct capture){.target = t, .dev = d, .taps = taps, .form = *form};
+    if (sets > CAPTURE_SETS)
+        bug("%d sets of states, at most %d", sets, CAPTURE_SETS);
     TRY(within(d, &memory));
-    TRY(choose_piece(c, memory));
-    int rc = open_device(c);
+    sets = choose(c, memory, sets);
+    TRY(sets);
+    int rc = open_device(c, sets);
     if (rc == 0)
         rc = open_host(c);
     if (rc < 0)
@@ -220,10 +275,17 @@ static int check_row(const struct capture *c, const struct hidden_row *r, int64_
 
 /* ---- the pass ---- */
 
-/* prepare copies the ids, padding as id 0, and gives every token its span. */
-static int prepare(struct capture *c, const struct hidden_row *r, int64_t end)
+static int64_t row_tokens(const struct capture *c, const struct hidden_row *r)
 {
-    int64_t vocab = target_config(c->target)->vocab;
+    struct anchor_row text = {.length = c->form.length, .doc = r->doc};
+    return row_end(&text);
+}
+
+/* prepare fills pass i from a row: ids, padding as id 0, and every token's span. */
+static int prepare(struct capture *c, int i, const struct hidden_row *r, int64_t end)
+{
+    int64_t vocab = target_config(c->target)->vocab, at = i * c->form.length;
+    int32_t *ids = c->ids + at, *pos = c->pos + at, *lo = c->lo + at, *hi = c->hi + at;
 
     for (int64_t s = 0; s < end; s++) {
         bool padding = r->doc[s] < 0;
@@ -231,55 +293,99 @@ static int prepare(struct capture *c, const struct hidden_row *r, int64_t end)
             return err_set(
                 E_FORMAT, "row %lld: token %lld: id %d of a vocabulary of %lld",
                 (long long)r->index, (long long)s, r->ids[s], (long long)vocab);
-        c->ids[s] = padding ? 0 : r->ids[s];
+        ids[s] = padding ? 0 : r->ids[s];
     }
-    span_docs(c->pos, c->lo, c->hi, r->doc, c->form.length);
+    if (end == 0)
+        ids[0] = 0;
+    span_docs(pos, lo, hi, r->doc, c->form.length);
+    c->pass[i] = (struct target_pass){.rows = end ? end : 1, // a pass has a row
+                                      .ids = ids,
+                                      .pos = pos,
+                                      .lo = lo,
+                                      .hi = hi,
+                                      .tap = c->taps->layer,
+                                      .taps = c->taps->n};
     return 0;
 }
 
-static int fetch(struct capture *c, struct hidden_row *r, int64_t at, int64_t n)
+/* aim lets a pass leave its states in set s. */
+static void aim(const struct capture *c, struct target_pass *p, int s)
+{
+    p->aux = tensor_rows(c->set[s].aux, 0, p->rows);
+    if (c->form.last)
+        p->last = tensor_rows(c->set[s].last, 0, p->rows);
+}
+
+static void quantise(struct capture *c, const struct target_pass *p, int s)
 {
     const struct hidden_form *f = &c->form;
+    if (f->fp8)
+        op_quant(c->dev, tensor_rows(c->set[s].quant, 0, p->rows),
+                 tensor_rows(c->set[s].scale, 0, p->rows),
+                 tensor_view(p->aux, T3(p->rows, f->taps, f->width)));
+}
+
+typedef int get_fn(struct dev *d, void *host, const void *from, size_t bytes);
+
+/* fetch brings n tokens of set s to tokens `at` on of a row. */
+static int fetch(const struct capture *c, struct hidden_row *r, int64_t at, int64_t n,
+                 int s, get_fn *get)
+{
+    const struct hidden_form *f = &c->form;
+    const struct capture_set *from = &c->set[s];
     size_t taps = (size_t)(n * f->taps), aux = taps * (size_t)f->width;
     size_t before = (size_t)(at * f->taps * f->width);
 
     if (f->fp8) {
-        TRY(dev_get(c->dev, (uint8_t *)r->aux + before, c->quant.data, aux));
-        TRY(dev_get(c->dev, r->scale + at * f->taps, c->scale.data,
-                    taps * sizeof(float)));
+        TRY(get(c->dev, (uint8_t *)r->aux + before, from->quant.data, aux));
+        TRY(get(c->dev, r->scale + at * f->taps, from->scale.data,
+                taps * sizeof(float)));
     } else {
-        TRY(dev_get(c->dev, (uint16_t *)r->aux + before, c->aux.data, aux * 2));
+        TRY(get(c->dev, (uint16_t *)r->aux + before, from->aux.data, aux * 2));
     }
     if (f->last)
-        TRY(dev_get(c->dev, (uint16_t *)r->last + at * f->width, c->last.data,
-                    (size_t)(n * f->width) * 2));
+        TRY(get(c->dev, (uint16_t *)r->last + at * f->width, from->last.data,
+                (size_t)(n * f->width) * 2));
     return 0;
 }
 
-/* run computes tokens [at, at + n) and brings their states to the host. */
-static int run(struct capture *c, struct hidden_row *r, int64_t at, int64_t n)
+/* run_pieces computes a row piece by piece through the cache. */
+static int run_pieces(struct capture *c, struct hidden_row *r)
 {
-    const struct hidden_form *f = &c->form;
-    bool cached = c->piece < f->length;
-    struct target_pass pass = {
-        .rows = n,
-        .ids = c->ids + at,
-        .pos = c->pos + at,
-        .lo = c->lo + at,
-        .hi = c->hi + at,
-        .cache = cached ? &c->cache : NULL,
-        .tap = c->taps->layer,
-        .taps = c->taps->n,
-        .aux = tensor_rows(c->aux, 0, n),
-    };
-    if (f->last)
-        pass.last = tensor_rows(c->last, 0, n);
-    TRY(target_forward(c->target, &pass, &c->work));
-    if (f->fp8)
-        op_quant(c->dev, tensor_rows(c->quant, 0, n), tensor_rows(c->scale, 0, n),
-                 tensor_view(pass.aux, T3(n, f->taps, f->width)));
+    const struct target_pass whole = c->pass[0];
+    cache_cut(&c->cache, 0);
+    for (int64_t at = 0; at < whole.rows; at += c->piece) {
+        struct target_pass p = whole;
+        p.rows = whole.rows - at < c->piece ? whole.rows - at : c->piece;
+        p.ids += at;
+        p.pos += at;
+        p.lo += at;
+        p.hi += at;
+        p.cache = &c->cache;
+        aim(c, &p, 0);
+        TRY(target_forward(c->target, &p, &c->work));
+        quantise(c, &p, 0);
+        TRY(dev_sync(c->dev));
+        TRY(fetch(c, r, at, p.rows, 0, dev_get));
+    }
+    return 0;
+}
+
+/* run_whole computes rows whole; their states stay, or are brought. */
+static int run_whole(struct capture *c, struct hidden_row *const *row, int n)
+{
+    for (int i = 0; i < n; i++)
+        aim(c, &c->pass[i], c->leaves ? row[i]->set : i);
+    TRY(target_group(c->target, c->pass, n, &c->work));
+    for (int i = 0; i < n; i++)
+        quantise(c, &c->pass[i], c->leaves ? row[i]->set : i);
     TRY(dev_sync(c->dev));
-    return fetch(c, r, at, n);
+    for (int i = 0; i < n; i++) {
+        row[i]->there = c->leaves;
+        if (!c->leaves)
+            TRY(fetch(c, row[i], 0, c->pass[i].rows, i, dev_get));
+    }
+    return 0;
 }
 
 /* clear zeroes the states of padding, which the target was not asked for, or was only
@@ -301,22 +407,19 @@ static void clear(const struct capture *c, struct hidden_row *r)
     }
 }
 
-int capture_row(struct capture *c, struct hidden_row *out)
+int capture_rows(struct capture *c, struct hidden_row *const *row, int n)
 {
-    struct anchor_row text = {.length = c->form.length, .doc = out->doc};
-    int64_t end = row_end(&text);
-
-    TRY(prepare(c, out, end));
-    if (c->piece < c->form.length)
-        cache_cut(&c->cache, 0);
-    for (int64_t at = 0; at < end; at += c->piece)
-        TRY(run(c, out, at, end - at < c->piece ? end - at : c->piece));
-    return 0;
+    for (int i = 0; i < n; i++)
+        TRY(prepare(c, i, row[i], row_tokens(c, row[i])));
+    return c->piece < c->form.length ? run_pieces(c, row[0]) : run_whole(c, row, n);
 }
 
 int capture_check(const struct capture *c, struct hidden_row *r)
 {
-    struct anchor_row text = {.length = c->form.length, .doc = r->doc};
+    int64_t end = row_tokens(c, r);
+    if (r->there)
+        TRY(fetch(c, r, 0, end, r->set, dev_get_beside));
+    r->there = false;
     clear(c, r);
-    return check_row(c, r, row_end(&text));
+    return check_row(c, r, end);
 }

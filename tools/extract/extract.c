@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* extract.c - draft-extract: packed rows through the frozen target, states into shards.
  *
- *     packed rows -> feed -> capture (target) -> hidden_row -> hidden shards
+ *     packed rows -> feed -> pump (target) -> hidden_row -> hidden shards
  *
- * Two rows are under way: one is computed while the other is checked and written.
- * Reading and computing happen in the stream's ordered first step, so the target runs
- * one row at a time with all threads. */
+ * Weights that are too many for the device stay in the checkpoint and are brought layer
+ * by layer, for a group of rows at a time. */
 #include <string.h>
 
 #include "band.h"
 #include "capture.h"
 #include "feed.h"
+#include "pump.h"
 #include "hash.h"
 #include "hidden.h"
 #include "num.h"
@@ -22,7 +22,7 @@
 static struct {
     const char *target, *output, *device, *taps, *aux, *part;
     bool last;
-    int64_t from_row, memory, verify, seed;
+    int64_t from_row, memory, weights, verify, seed;
     double band;
 } cfg = {.output = "-",
          .device = "cpu",
@@ -40,6 +40,11 @@ static const struct opt options[] = {
             "working memory of a pass, 0 without bound; rows that take more are "
             "computed in pieces",
             0),
+    OPT_INT(
+        0, "weights", &cfg.weights, "BYTES",
+        "memory for the target's weights, 0 what the device has; what takes more is "
+        "brought from the checkpoint layer by layer",
+        0),
     OPT_HEAD("states"),
     OPT_TEXT(0, "taps", &cfg.taps, "LIST",
              "layers to keep, as \"1,9,17\" from 0; five spread evenly by default", 0),
@@ -69,19 +74,19 @@ static const struct opt options[] = {
 /* Everything a run holds; closed by close_all in any state. */
 struct extract {
     struct tool *tool;
-    struct par *compute, *stream;
+    struct par *compute;
     struct dev *dev;
     struct feed feed;
     struct taps taps;
     struct target *target;
-    struct capture capture;
+    struct pump pump;
     struct shard_writer *writer;
     struct hidden_form form;
-    struct hidden_row row[2];
     struct band band;
     int part, parts;
     int64_t rows, total; /* rows written; to write, 0 unknown */
     int64_t bytes;       /* of what was written */
+    size_t held;         /* device memory that the run was planned to take */
 };
 
 /* ---- options ---- */
@@ -96,8 +101,8 @@ static int check_options(struct extract *x)
         return err_set(E_USAGE, "no packed shards to read");
     if (!bf16 && strcmp(cfg.aux, "fp8") != 0)
         return err_set(E_USAGE, "--aux %s: not bf16 or fp8", cfg.aux);
-    if (cfg.from_row < 0 || cfg.memory < 0)
-        return err_set(E_USAGE, "--from-row and --memory are not negative");
+    if (cfg.from_row < 0 || cfg.memory < 0 || cfg.weights < 0)
+        return err_set(E_USAGE, "--from-row, --memory and --weights are not negative");
     if (cfg.band != 0 && !(cfg.band > 1))
         return err_set(E_USAGE, "--band %g: 0 or above 1", cfg.band);
     x->band.factor = cfg.band;
@@ -233,37 +238,69 @@ static int open_output(struct extract *x)
     return check_resumed(x, o.first_row + have);
 }
 
+/* weights_memory is what the target may keep on the device: as was said, else what is
+ * there beside the working memory of a pass. */
+static int weights_memory(const struct extract *x, size_t *memory)
+{
+    struct dev_memory m;
+    *memory = (size_t)cfg.weights;
+    int told = cfg.weights ? 0 : dev_memory(x->dev, &m);
+    if (told > 0) {
+        size_t work = (size_t)cfg.memory;
+        work = work && work < m.available / 2 ? work : m.available / 2;
+        *memory = m.available - work;
+    }
+    return told;
+}
+
+/* tell_memory says what is taken, of which `target` by weights and the device itself:
+ * nothing is added while rows are computed. */
+static void tell_memory(struct extract *x, size_t target)
+{
+    char weights[32], passes[32], all[32];
+    num_bytes(weights, sizeof weights, (double)target);
+    num_bytes(passes, sizeof passes, (double)(x->dev->held - target));
+    num_bytes(all, sizeof all, (double)x->dev->held);
+    if (target_streams(x->target))
+        log_note(&x->tool->log,
+                 "the target does not fit: its layers are brought one by one, each for "
+                 "%d rows; it takes %s, their passes %s, %s in all",
+                 x->pump.capture.group, weights, passes, all);
+    else
+        log_more(&x->tool->log, "the target takes %s, passes %s, %s in all", weights,
+                 passes, all);
+    x->held = x->dev->held;
+}
+
 static int open_target(struct extract *x)
 {
     const struct taps *t = &x->taps;
     int64_t last = cfg.last ? -1 : t->layer[t->n - 1];
+    size_t weights;
 
     TRY(par_open(&x->compute, (int)tool_common.threads));
-    TRY(par_open(&x->stream, par_threads(x->compute) > 1 ? 2 : 1));
     TRY(dev_open(&x->dev, cfg.device, x->compute));
-    TRY(target_open(&x->target, x->dev, cfg.target, last, false));
-    for (int i = 0; i < 2; i++)
-        TRY(hidden_row_new(&x->row[i], &x->form));
-    return capture_open(&x->capture, x->target, x->dev, t, &x->form,
-                        (size_t)cfg.memory);
+    TRY(weights_memory(x, &weights));
+    TRY(target_open_within(&x->target, x->dev, cfg.target, last, weights));
+    size_t target = x->dev->held;
+    TRY(pump_open(&x->pump, x->target, x->dev, t, &x->form, (size_t)cfg.memory));
+    tell_memory(x, target);
+    return 0;
 }
 
 static void close_all(struct extract *x)
 {
     shard_abandon(x->writer);
-    for (int i = 0; i < 2; i++)
-        hidden_row_free(&x->row[i]);
-    capture_close(&x->capture);
+    pump_close(&x->pump);
     target_close(x->target);
     dev_close(x->dev);
-    par_close(x->stream);
     par_close(x->compute);
     feed_close(&x->feed);
 }
 
 /* ---- the stream ---- */
 
-static int next_row(void *ctx, void *item)
+static int next_row(void *ctx, struct hidden_row *out)
 {
     struct extract *x = ctx;
     struct row row;
@@ -278,24 +315,16 @@ static int next_row(void *ctx, void *item)
         return err_set(E_FORMAT, "%s: rows of %lld tokens after rows of %lld",
                        x->feed.view.name, (long long)row.text.length,
                        (long long)x->form.length);
-    hidden_row_text(item, &row);
-    TRY(capture_row(&x->capture, item));
+    hidden_row_text(out, &row);
     return 1;
 }
 
-static int check_row(void *ctx, void *item, int worker)
-{
-    const struct extract *x = ctx;
-    (void)worker;
-    return capture_check(&x->capture, item);
-}
-
-static int write_row(void *ctx, void *item)
+static int write_row(void *ctx, const struct hidden_row *row)
 {
     struct extract *x = ctx;
 
-    TRY(band_add(&x->band, item, &x->form, &x->taps));
-    TRY(hidden_row_write(x->writer, item, &x->form));
+    TRY(band_add(&x->band, row, &x->form, &x->taps));
+    TRY(hidden_row_write(x->writer, row, &x->form));
     x->rows++;
     log_progress(&x->tool->log, x->rows * x->form.length, x->total * x->form.length,
                  "tokens", NULL);
@@ -304,12 +333,13 @@ static int write_row(void *ctx, void *item)
 
 static int run_rows(struct extract *x)
 {
-    static const struct par_stages stages = {next_row, check_row, write_row};
-    void *item[2] = {&x->row[0], &x->row[1]};
+    const struct pump_ends ends = {next_row, write_row, x};
     char digest[HASH_TEXT];
     uint64_t input;
 
-    TRY(par_stream(x->stream, &stages, x, item, 2));
+    TRY(pump_run(&x->pump, &ends));
+    if (x->dev->held != x->held)
+        bug("%zu bytes of the device in use, %zu were planned", x->dev->held, x->held);
     TRY(shard_digest(x->feed.reader, &input));
     TRY(shard_end_meta(x->writer, "input", hash_text(digest, input)));
     TRY(shard_flush(x->writer));
@@ -319,9 +349,15 @@ static int run_rows(struct extract *x)
     return rc;
 }
 
-/* report says how large the states are: what a wrong layer or norm would change. */
+/* report says how large the states are: what a wrong layer or norm would change; and
+ * when the output was what the target waited for. */
 static void report(struct extract *x)
 {
+    double waiting = pump_waiting(&x->pump);
+    if (waiting > 0.02)
+        log_note(&x->tool->log,
+                 "the target waited for the output in %.0f %% of the time",
+                 100 * waiting);
     for (int k = 0; k < x->taps.n && x->band.rows; k++)
         log_note(&x->tool->log, "tap %lld: size %.3g, rows from %.3g to %.3g",
                  (long long)x->taps.layer[k], band_mean(&x->band, k), x->band.low[k],

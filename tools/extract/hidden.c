@@ -48,23 +48,45 @@ static size_t last_bytes(const struct hidden_form *f)
     return (size_t)(f->length * f->width) * 2;
 }
 
-int hidden_row_new(struct hidden_row *r, const struct hidden_form *f)
+static int states_new(struct hidden_row *r, void **out, size_t bytes)
+{
+    if (r->dev)
+        return dev_host_alloc(r->dev, out, bytes);
+    *out = mem_alloc(bytes);
+    return *out ? 0 : E_MEMORY;
+}
+
+static void states_free(struct hidden_row *r, void *states)
+{
+    if (r->dev)
+        dev_host_free(r->dev, states);
+    else
+        mem_free(states);
+}
+
+static int states_open(struct hidden_row *r, const struct hidden_form *f)
+{
+    void *scale = NULL;
+    TRY(states_new(r, &r->aux, aux_bytes(f)));
+    if (f->fp8)
+        TRY(states_new(r, &scale, scale_bytes(f)));
+    r->scale = scale;
+    return f->last ? states_new(r, &r->last, last_bytes(f)) : 0;
+}
+
+int hidden_row_new(struct hidden_row *r, const struct hidden_form *f, struct dev *d)
 {
     size_t s = (size_t)f->length;
 
-    *r = (struct hidden_row){0};
+    *r = (struct hidden_row){.dev = d};
     r->ids = mem_alloc(s * sizeof *r->ids);
     r->mask = mem_alloc(s);
     r->doc = mem_alloc(s * sizeof *r->doc);
     r->source = mem_alloc(s * sizeof *r->source);
-    r->aux = mem_alloc(aux_bytes(f));
-    r->scale = f->fp8 ? mem_alloc(scale_bytes(f)) : NULL;
-    r->last = f->last ? mem_alloc(last_bytes(f)) : NULL;
-    bool whole = r->ids && r->mask && r->doc && r->source && r->aux &&
-                 (r->scale || !f->fp8) && (r->last || !f->last);
-    if (!whole)
+    int rc = r->ids && r->mask && r->doc && r->source ? states_open(r, f) : E_MEMORY;
+    if (rc < 0)
         hidden_row_free(r);
-    return whole ? 0 : E_MEMORY;
+    return rc;
 }
 
 void hidden_row_free(struct hidden_row *r)
@@ -73,9 +95,9 @@ void hidden_row_free(struct hidden_row *r)
     mem_free(r->mask);
     mem_free(r->doc);
     mem_free(r->source);
-    mem_free(r->aux);
-    mem_free(r->scale);
-    mem_free(r->last);
+    states_free(r, r->aux);
+    states_free(r, r->scale);
+    states_free(r, r->last);
     *r = (struct hidden_row){0};
 }
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dev.h"
 #include "row.h"
 #include "shard.h"
 
@@ -28,16 +29,21 @@ struct hidden_row {
     uint8_t *mask; /* [S] */
     int32_t *doc;  /* [S] index into source, -1 padding */
     int64_t (*source)[3];
-    int64_t docs; /* entries of source: the row's own, in order */
-    void *aux;    /* [S, K*H] bf16 or e4m3 */
-    float *scale; /* [S, K], NULL without fp8 */
-    void *last;   /* [S, H] bf16, or NULL */
+    int64_t docs;    /* entries of source: the row's own, in order */
+    void *aux;       /* [S, K*H] bf16 or e4m3 */
+    float *scale;    /* [S, K], NULL without fp8 */
+    void *last;      /* [S, H] bf16, or NULL */
+    struct dev *dev; /* borrowed; NULL, or aux, scale and last are its dev_host_alloc */
+    int set;         /* where on the device its states are left, see capture.h */
+    bool there;      /* and still are */
 };
 
 /* hidden_columns fills o->column; the order is that of the files. */
 void hidden_columns(struct shard_options *o, const struct hidden_form *f);
 
-int hidden_row_new(struct hidden_row *r, const struct hidden_form *f);
+/* hidden_row_new makes room for a row; its states in memory that d copies to by itself
+ * (NULL: in ordinary memory).  The device must be open until hidden_row_free. */
+int hidden_row_new(struct hidden_row *r, const struct hidden_form *f, struct dev *d);
 void hidden_row_free(struct hidden_row *r); /* zero struct is fine */
 
 /* hidden_row_text copies the packed columns, with doc counting from the row's first

@@ -105,8 +105,9 @@ static int open_target(struct recheck *x)
     TRY(dev_open(&x->dev, p->device, x->par));
     TRY(target_open(&x->target, x->dev, p->target,
                     x->form.last ? -1 : x->taps.layer[x->taps.n - 1], false));
-    TRY(hidden_row_new(&x->row, &x->form));
-    return capture_open(&x->capture, x->target, x->dev, &x->taps, &x->form, p->memory);
+    TRY(hidden_row_new(&x->row, &x->form, x->dev));
+    return capture_open(&x->capture, x->target, x->dev, &x->taps, &x->form, p->memory,
+                        1);
 }
 
 static void close_all(struct recheck *x)
@@ -210,7 +211,8 @@ static int look(struct recheck *x, int64_t index)
     if (last)
         last += i * x->form.length * x->form.width;
     hidden_row_text(&x->row, &stored);
-    TRY(capture_row(&x->capture, &x->row));
+    struct hidden_row *row = &x->row;
+    TRY(capture_rows(&x->capture, &row, 1));
     TRY(capture_check(&x->capture, &x->row));
     x->looked++;
     if (same_bytes(x, &stored, last)) {
