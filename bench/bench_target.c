@@ -9,14 +9,18 @@
  * states.  A line each: milliseconds, tokens/s, TFLOP/s of matrix products over the
  * whole time; then where the time goes, operation by operation (kit_clock.h), and what
  * share of the ceilings of the same run products and attention reach: the fastest large
- * product, mma.sync alone. */
+ * product, mma.sync alone.  Last, rows go through the pump of draft-extract into a sink
+ * of 1, 2 and 4 GB/s (8, 16 and 32 MB/s on the CPU): tokens/s, and for what share of
+ * the time the target waited. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "err.h"
-#include "extract/taps.h"
+#include "extract/pump.h"
+#include "hash.h"
 #include "kit_clock.h"
 #include "kit_time.h"
 #include "mem.h"
@@ -249,6 +253,79 @@ static int shares(struct bench *b, double flop, double attention)
     return 0;
 }
 
+/* ---- into a sink ---- */
+
+enum { SINK_ROWS = 8 };
+
+/* What writing costs: a copy into the shard, its checksum, and `rate` bytes a second.
+ */
+struct sink {
+    const struct bench *bench;
+    struct hidden_form form;
+    int64_t given;
+    char *shard;
+    size_t bytes; /* of a row */
+    double rate;
+    uint64_t sum;
+};
+
+static int give(void *ctx, struct hidden_row *row)
+{
+    struct sink *s = ctx;
+    size_t n = (size_t)s->form.length;
+    if (s->given == SINK_ROWS)
+        return 0;
+    row->index = s->given++;
+    memcpy(row->ids, s->bench->pass.ids, n * sizeof *row->ids);
+    memset(row->doc, 0, n * sizeof *row->doc);
+    return 1;
+}
+
+static int take(void *ctx, const struct hidden_row *row)
+{
+    struct sink *s = ctx;
+    double begun = kit_now();
+    memcpy(s->shard, row->aux, s->bytes);
+    s->sum ^= hash_bytes(s->shard, s->bytes);
+    double left = begun + (double)s->bytes / s->rate - kit_now();
+    struct timespec t = {(time_t)left, (long)(1e9 * (left - floor(left)))};
+    if (left > 0)
+        nanosleep(&t, NULL);
+    return 0;
+}
+
+static int into_sink(struct bench *b, double rate)
+{
+    struct pump pump;
+    struct sink s = {.bench = b, .rate = rate};
+    const struct pump_ends ends = {give, take, &s};
+    s.form = (struct hidden_form){
+        .length = b->pass.rows, .width = b->config.hidden, .taps = b->taps.n};
+    s.bytes = (size_t)(s.form.length * s.form.width * s.form.taps) * 2;
+    TRY(pump_open(&pump, b->target, b->dev, &b->taps, &s.form, 0));
+    s.shard = mem_alloc(s.bytes);
+    int rc = s.shard ? pump_run(&pump, &ends) : E_MEMORY;
+    double took = pump.left - pump.begun;
+    if (rc == 0)
+        printf("#   sink of %g MB/s: %.0f tokens/s, waited %.1f %% of the time\n",
+               1e-6 * rate, SINK_ROWS * (double)s.form.length / took,
+               100 * pump_waiting(&pump));
+    mem_free(s.shard);
+    pump_close(&pump);
+    return rc;
+}
+
+static int into_sinks(struct bench *b, int64_t length, double unit)
+{
+    int rc = text_new(b, length, 1);
+    for (int i = 1; i <= 4 && rc == 0; i *= 2)
+        rc = into_sink(b, i * unit);
+    row_close(b);
+    return rc;
+}
+
+/* ---- a model ---- */
+
 static int measure_row(struct bench *b, const struct shape *s, int64_t docs)
 {
     int64_t layers = b->taps.layer[b->taps.n - 1] + 1;
@@ -266,7 +343,7 @@ out:
     return rc;
 }
 
-static int measure(struct dev *d, const struct shape *s)
+static int measure(struct dev *d, const struct shape *s, double unit)
 {
     struct bench b = {.dev = d, .config = s->config};
     int rc;
@@ -275,6 +352,7 @@ static int measure(struct dev *d, const struct shape *s)
     TRY(target_random(&b.target, d, &s->config, b.taps.layer[b.taps.n - 1] + 1, 1));
     TRY_GOTO(rc, measure_row(&b, s, 1), out);
     TRY_GOTO(rc, measure_row(&b, s, 16), out);
+    rc = into_sinks(&b, s->length, unit);
 out:
     target_close(b.target);
     return rc;
@@ -290,7 +368,7 @@ static int bench(struct dev *d, bool gpu)
         TRY(find_ceilings(d));
     printf("model\tdocuments\ttokens\tlayers\tms\ttokens_s\ttflop_s\n");
     for (int i = 0; i < 2; i++)
-        TRY(measure(d, gpu ? &large[i] : &tiny[i]));
+        TRY(measure(d, gpu ? &large[i] : &tiny[i], gpu ? 1e9 : 8e6));
     return 0;
 }
 
