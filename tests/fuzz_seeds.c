@@ -197,37 +197,55 @@ static int write_arrow(const char *dir)
     return rc;
 }
 
-/* A listing, an error, a head and URLs, each behind the byte that chooses its reader.
- */
+/* Listings, an error, heads and URLs. */
 static int write_replies(const char *dir)
 {
-    static const char *const text[] = {
-        "0<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/"
-        "2006-03-01/\"><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
-        "<NextContinuationToken>1/+=&amp;</NextContinuationToken><Contents><Key>a/b%2Bc"
-        "</Key><LastModified>2009-10-12T17:50:30.000Z</"
-        "LastModified><ETag>&quot;1-2&quot;"
-        "</ETag><Size>7</Size></Contents><Contents><Key>a</Key><Size>0</Size></"
-        "Contents>"
-        "</ListBucketResult>",
-        "0<Error><Code>SlowDown</Code><Message>x</Message><Region>r</Region></Error>",
-        "1HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-9/100\r\n"
-        "Content-Length: 10\r\nETag: \"a\"\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
-        "Retry-After: 3\r\nx-amz-checksum-crc64nvme: AAAAAAAAAAA=\r\n"
-        "x-amz-checksum-type: FULL_OBJECT\r\nx-amz-mp-parts-count: 2\r\n",
-        "2https://host:1/a%20b/?c=d&e#f",
-        "2/moved?here",
-        NULL};
-    char *folder = file_path(dir, "fuzz_fetch");
-    int rc = folder ? file_make_dirs(folder) : E_MEMORY;
-    for (int i = 0; rc == 0 && text[i]; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "%d", i);
-        char *path = file_path(folder, name);
-        rc = path ? file_write(path, text[i], strlen(text[i])) : E_MEMORY;
-        mem_free(path);
+    static const struct {
+        const char *target, *name, *text;
+    } seed[] = {
+        {"list", "page",
+         "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/"
+         "2006-03-01/\"><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
+         "<NextContinuationToken>1/+=&amp;</NextContinuationToken><Contents><Key>a/"
+         "b%2Bc"
+         "</Key><LastModified>2009-10-12T17:50:30.000Z</LastModified>"
+         "<ETag>&quot;1-2&quot;</ETag><Size>7</Size></Contents><Contents><Key>a</Key>"
+         "<Size>0</Size></Contents></ListBucketResult>"},
+        {"list", "error",
+         "<Error><Code>SlowDown</Code><Message>x</Message><Region>r</Region></Error>"},
+        {"head", "part",
+         "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-9/100\r\n"
+         "Content-Length: 10\r\nETag: \"a\"\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+         "Retry-After: 3\r\nx-amz-checksum-crc64nvme: AAAAAAAAAAA=\r\n"
+         "x-amz-checksum-type: FULL_OBJECT\r\nx-amz-mp-parts-count: 2\r\n"},
+        {"head", "whole",
+         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"a\"\r\n"
+         "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nx-amz-request-id: 1\r\n"
+         "x-amz-checksum-crc32c: AAAAAA==\r\nx-amz-checksum-crc32: AAAAAA==-2\r\n"},
+        {"head", "hub",
+         "HTTP/1.1 307 Temporary Redirect\r\nLocation: https://a.example/z\r\n"
+         "Link: <https://a.example/b>; rel=\"next\"\r\nX-Linked-Etag: \"b\"\r\n"
+         "X-Linked-Size: 9\r\nX-Repo-Commit: c\r\nx-amz-bucket-region: r\r\n"
+         "x-amz-checksum-sha256: 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\r\n"
+         "x-amz-server-side-encryption: aws:kms\r\n"},
+        {"url", "whole", "https://host:1/a%20b/?c=d&e#f"},
+        {"url", "path", "/moved?here"},
+        {"url", "host", "//b.example/x+y"},
+    };
+    int rc = 0;
+    for (size_t i = 0; i < sizeof seed / sizeof *seed && rc == 0; i++) {
+        struct buf path = {0};
+        buf_addf(&path, "%s/fuzz_%s", dir, seed[i].target);
+        rc = buf_check(&path);
+        TRY_GOTO(rc, rc, next);
+        TRY_GOTO(rc, file_make_dirs(path.p), next);
+        buf_addf(&path, "/%s", seed[i].name);
+        rc = buf_check(&path);
+        if (rc == 0)
+            rc = file_write(path.p, seed[i].text, strlen(seed[i].text));
+    next:
+        buf_drop(&path);
     }
-    mem_free(folder);
     return rc;
 }
 
