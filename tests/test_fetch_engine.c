@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* test_fetch_engine.c - the parts of the transfer that need no server: pieces and their
- * replies, the queue's order, retries, the pace, buffers, what outlives a run. */
+ * replies, the queue's order, retries, buffers, what outlives a run. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../tools/fetch/pace.h"
 #include "../tools/fetch/partial.h"
 #include "../tools/fetch/piece.h"
 #include "../tools/fetch/pool.h"
@@ -237,7 +236,7 @@ START_TEST(the_queue_gives_retries_when_they_are_due)
 }
 END_TEST
 
-/* ---- retries and the pace ---- */
+/* ---- retries ---- */
 
 START_TEST(verdicts)
 {
@@ -298,56 +297,6 @@ START_TEST(pauses_are_spread_and_bounded)
     }
     ck_assert(retry_delay(1, 5, &random) >= 5);
     ck_assert_double_eq(retry_delay(1, 100000, &random), 60);
-}
-END_TEST
-
-/* Replies of no bytes at `rate` a second, for a while. */
-static double serve(struct pace *p, double now, double seconds, double rate)
-{
-    for (double end = now + seconds; now < end; now += 1 / rate) {
-        ck_assert(pace_may(p, p->limit - 1, now));
-        ck_assert(!pace_may(p, p->limit, now));
-        pace_got(p, 0, now);
-    }
-    return now;
-}
-
-START_TEST(the_pace_grows_while_that_pays)
-{
-    struct pace p;
-    double now = 0;
-    pace_start(&p, 100, 0, now);
-    int first = p.limit;
-    for (int i = 0; i < 20 && p.limit < 100; i++) // each request takes its time
-        now = serve(&p, now, 0.3, 50 * p.limit);
-    ck_assert_int_eq(p.limit, 100);
-    pace_start(&p, 100, 0, now);
-    now = serve(&p, now, 3, 1000); // more requests bring nothing
-    ck_assert_int_le(p.limit, first + first / 2);
-    pace_slow(&p, now + 1);
-    int slow = p.limit;
-    ck_assert_int_le(slow, first * 3 / 4);
-    pace_slow(&p, now + 1.1); // the same trouble
-    ck_assert_int_eq(p.limit, slow);
-    for (int i = 0; i < 20; i++)
-        pace_slow(&p, now + 3 + 2 * i);
-    ck_assert_int_eq(p.limit, 1);
-}
-END_TEST
-
-START_TEST(a_rate_is_kept)
-{
-    struct pace p;
-    double now = 0;
-    int64_t sent = 0;
-    pace_start(&p, 100, 1000, now);
-    for (; now < 10; now += 0.001)
-        if (pace_may(&p, 0, now)) {
-            pace_begin(&p, 300, now);
-            sent += 300;
-        }
-    ck_assert(sent >= 9700 && sent <= 10600);
-    ck_assert(pace_wait(&p, now) <= 0.3);
 }
 END_TEST
 
@@ -640,7 +589,6 @@ KIT_MAIN("fetch_engine", pieces_cover_an_object, a_reply_must_be_the_piece,
          the_queue_hands_out_each_piece_once_and_mixes,
          the_queue_skips_what_is_there_or_has_failed,
          the_queue_lets_go_of_what_has_ended, the_queue_gives_retries_when_they_are_due,
-         verdicts, pauses_are_spread_and_bounded, the_pace_grows_while_that_pays,
-         a_rate_is_kept, buffers_stay_within_the_budget, pieces_are_taken_over,
-         damaged_pieces_are_not, what_nobody_wants_is_swept,
+         verdicts, pauses_are_spread_and_bounded, buffers_stay_within_the_budget,
+         pieces_are_taken_over, damaged_pieces_are_not, what_nobody_wants_is_swept,
          the_strongest_sum_is_wanted, etags_and_blobs, urls)
