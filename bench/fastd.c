@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* fastd.c - a fast S3 server of made-up objects: what fetch benches measure against.
  *
- *     fastd [--tls CERT KEY] NAME=COUNTxBYTES...
+ *     fastd [--tls CERT KEY] NAME=COUNTxBYTES[,COUNTxBYTES]...
  *
- * Each NAME is a bucket of COUNT objects, 000000.bin and so on, of BYTES bytes.  The
+ * Each NAME is a bucket of COUNT objects, 000000.bin and so on, of BYTES bytes, then
+ * COUNT others of other BYTES.  The
  * port is printed, then requests are answered until a signal comes.  It knows what a
  * downloader asks for: ListObjectsV2 with pages and a prefix, GET and HEAD with Range
  * and If-Match, HEAD of a bucket.
@@ -40,6 +41,7 @@ enum {
     BLOCK = 64 << 20,
     STRIDE = 4096,
     SETS = 8,
+    SIZES = 4,
     PAGE = 1000,
     ROW = 400,           // bytes of one object in a list, at most
     REQUEST = 16 << 10,  // bytes of a request, at most
@@ -49,7 +51,11 @@ enum {
 
 struct set {
     char name[64];
-    int64_t count, bytes;
+    int64_t count; // of all
+    struct {
+        int64_t end, bytes; // of objects below `end` and not below the one before
+    } size[SIZES];
+    int sizes;
 };
 
 /* A connection is reading a request or sending an answer: head, then either the rest of
@@ -143,6 +149,14 @@ static const struct set *find_set(const char *name)
     return NULL;
 }
 
+static int64_t bytes_of(const struct set *s, int64_t number)
+{
+    int i = 0;
+    while (number >= s->size[i].end)
+        i++;
+    return s->size[i].bytes;
+}
+
 /* ---- answers: each fills the connection's head and says what follows ---- */
 
 __attribute__((format(printf, 2, 3))) static void add(struct conn *c, const char *fmt,
@@ -190,7 +204,7 @@ static void list_page(struct conn *c, const struct set *s, const char *query)
             "<Contents><Key>%s</Key><LastModified>2026-01-01T00:00:00.000Z"
             "</LastModified><ETag>&quot;%032" PRIx64 "-2&quot;</ETag><Size>%" PRId64
             "</Size><StorageClass>STANDARD</StorageClass></Contents>",
-            key, (uint64_t)i, s->bytes);
+            key, (uint64_t)i, bytes_of(s, i));
     }
     add(c, "<KeyCount>%" PRId64 "</KeyCount><IsTruncated>%s</IsTruncated>", n,
         i < s->count ? "true" : "false");
@@ -216,6 +230,7 @@ static void answer_object(struct conn *c, const struct set *s, struct request *q
                           int64_t number)
 {
     char etag[40];
+    int64_t bytes = bytes_of(s, number);
     snprintf(etag, sizeof etag, "\"%032" PRIx64 "-2\"", (uint64_t)number);
     if (q->match && strncmp(q->match, etag, strlen(etag)) != 0) {
         answer_plain(c, 412, "PreconditionFailed", q->head_only);
@@ -223,19 +238,19 @@ static void answer_object(struct conn *c, const struct set *s, struct request *q
     }
     if (!q->ranged) {
         q->first = 0;
-        q->last = s->bytes - 1;
-    } else if (q->first >= s->bytes || q->last < q->first) {
+        q->last = bytes - 1;
+    } else if (q->first >= bytes || q->last < q->first) {
         answer_plain(c, 416, "InvalidRange", q->head_only);
         return;
     }
-    if (q->last >= s->bytes)
-        q->last = s->bytes - 1;
+    if (q->last >= bytes)
+        q->last = bytes - 1;
     int64_t n = q->last - q->first + 1;
     add(c, "HTTP/1.1 %s\r\nContent-Length: %" PRId64 "\r\nETag: %s\r\n",
         q->ranged ? "206 Partial Content" : "200 OK", n, etag);
     if (q->ranged)
         add(c, "Content-Range: bytes %" PRId64 "-%" PRId64 "/%" PRId64 "\r\n", q->first,
-            q->last, s->bytes);
+            q->last, bytes);
     add(c, "Accept-Ranges: bytes\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
            "Content-Type: application/octet-stream\r\nServer: fastd\r\n\r\n");
     c->at = (number * STRIDE + q->first) % BLOCK;
@@ -478,9 +493,19 @@ static int make_tls(const char *cert, const char *key)
 static int parse_set(const char *text)
 {
     struct set *s = &srv.set[srv.sets];
-    if (srv.sets == SETS || sscanf(text, "%63[^=]=%" SCNd64 "x%" SCNd64, s->name,
-                                   &s->count, &s->bytes) != 3)
-        return err_set(E_USAGE, "\"%s\" is not NAME=COUNTxBYTES", text);
+    const char *at = strchr(text, '=');
+    bool fine = srv.sets < SETS && at && at - text < (int)sizeof s->name;
+    for (; fine && at; at = strchr(at + 1, ',')) {
+        int64_t count = 0;
+        fine = s->sizes < SIZES && sscanf(at + 1, "%" SCNd64 "x%" SCNd64, &count,
+                                          &s->size[s->sizes].bytes) == 2;
+        s->count += count;
+        if (fine)
+            s->size[s->sizes++].end = s->count;
+    }
+    if (!fine)
+        return err_set(E_USAGE, "\"%s\" is not NAME=COUNTxBYTES[,...]", text);
+    memcpy(s->name, text, (size_t)(strchr(text, '=') - text));
     srv.sets++;
     return 0;
 }
@@ -495,7 +520,7 @@ static int run(int argc, char **argv)
     for (int i = first; i < argc; i++)
         TRY(parse_set(argv[i]));
     if (srv.sets == 0)
-        return err_set(E_USAGE, "fastd [--tls CERT KEY] NAME=COUNTxBYTES...");
+        return err_set(E_USAGE, "fastd [--tls CERT KEY] NAME=COUNTxBYTES[,...]...");
     TRY(make_block());
     srv.epoll = epoll_create1(0);
     int listener = listen_here();
