@@ -150,6 +150,9 @@ test-servers: all
 # Random faults and kills, RUNS of them; `make test` tries ten.
 test-chaos: all
 	@scripts/chaos.sh $B $(or $(RUNS),300)
+# The peak memory of draft-fetch, held against --memory.
+test-memory: all $B/bench/fastd
+	@scripts/memory.py $B $(TEST)
 # draft-fetch beside other S3 clients, on the fast server of bench/fastd.c.
 bench-fetch: all $B/bench/fastd
 	@scripts/deps.sh rivals
@@ -195,4 +198,4 @@ help:
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all pipeline demo-controls gpu-demo test-faults deps test tests test-mutants test-servers test-chaos bench bench-fetch fuzz fuzz-targets lint format install help
+.PHONY: all pipeline demo-controls gpu-demo test-faults deps test tests test-mutants test-servers test-chaos test-memory bench bench-fetch fuzz fuzz-targets lint format install help
