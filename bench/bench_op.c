@@ -194,6 +194,7 @@ static void on_gpu(struct dev *d)
         struct call k;
         if (!call_wanted(&shapes[i]))
             continue;
+        d->act = strstr(shapes[i].dims, "f=1") ? DT_F32 : DT_BF16;
         call_open_large(&k, d, &shapes[i]);
         report(&k, TOGETHER);
         call_close(&k);

@@ -2,7 +2,8 @@
 /* shapes.h - what a training step of the 1704.0M drafter asks of each operation: rows
  * of 8192 tokens, 512 anchors of 16 slots, four taps (Qwen3.6-27B).  Too large for a
  * CPU and for drawing number by number: bench_op times them on a GPU.  Written as in
- * cases.h; prefill and decoding of a target are among them. */
+ * cases.h; prefill and decoding of a target are among them.  f=1: in the f32 mode of
+ * tests, where op_delta goes token by token and not in chunks. */
 #ifndef SHAPES_H
 #define SHAPES_H
 
@@ -37,6 +38,14 @@ static const struct op_case shapes[] = {
     {"attn_span", "T=16 n=32 m=8 D=128 S=4096", 0, 0},
     {"attn_span", "T=16 n=24 m=4 D=256 S=4096", 0, 0},
     {"attn_block", "Q=16 n=32 m=8 D=128 S=4096 B=16", 0, 0},
+    {"gate", "T=32768 H=6144", 0, 0},
+    {"delta_mix", "T=32768 S=32768 m=16 n=48 D=128 E=128", 0, 0},
+    {"delta", "T=32768 S=32768 m=16 n=48 D=128 E=128", 0, 0},
+    {"delta", "T=32768 S=32768 m=16 n=48 D=128 E=128 z=16", 0, 0},
+    {"delta", "T=32768 S=32768 m=16 n=48 D=128 E=128 f=1", 0, 0},
+    {"delta", "T=32768 S=32768 m=16 n=48 D=128 E=128 z=16 f=1", 0, 0},
+    {"delta", "T=16 S=4096 m=16 n=48 D=128 E=128 j=8", 0, 0},
+    {"norm_gate", "T=32768 n=48 D=128", 0, 0},
     {"gather", "R=8192 T=248320 H=5120", 0, 0},
     {"add", "T=8192 H=5120", 0, 0},
     {"rmsnorm", "T=8192 H=5120", 0, 0},
