@@ -6,9 +6,9 @@
 #   scripts/mutants_gpu.sh run           needs a GPU: each must be off by ten times a
 #                                        limit at least; a line each
 #
-# For each line of tests/mutants_gpu.txt a copy of kernels/cuda is changed, the attention
-# files are compiled for the architecture in ARCH (90) and linked in front of the archives
-# of BUILD.  make gives CC, NVCC and LIBS.
+# For each line of tests/mutants_gpu.txt a copy of kernels/cuda is changed, the files of
+# its group (attn*, delta*, or itself) are compiled for the architecture in ARCH (90) and
+# linked in front of the archives of BUILD.  make gives CC, NVCC and LIBS.
 set -eu
 cd "$(dirname "$0")/.."
 what=${1:-}
@@ -29,7 +29,9 @@ prepare() {
             echo "mutants_gpu.sh: does not apply: $file|$op|$change" >&2
             exit 1
         fi
-        for f in attn attnbwd attndkv attnpart attnplan attnplain; do
+        group=$(echo "$file" | sed 's/^\(attn\|delta\).*/\1/; s/\..*//')
+        for f in kernels/cuda/"$group"*.cu; do
+            f=$(basename "$f" .cu)
             "$NVCC" -I"$src" -I"$src/kernels" -I"$src/kernels/cuda" -I. -Ilib -Ikernels \
                 -D_GNU_SOURCE -std=c++20 -O3 -gencode "arch=compute_$arch,code=sm_$arch" \
                 -c -o "$src/$f.o" "$src/kernels/cuda/$f.cu" &
