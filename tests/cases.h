@@ -11,7 +11,8 @@
  *   w, x, y, s, g = type of the tensors of that kind (default A); w=none: absent
  *   a=1 add; p=1 packed panels; k tap; c=1 causal; v window in the block; l sliding
  *   context; z documents, or o=1 ones of 1 to 129 rows; e=1 with empty rows; r=1
- *   anchors in any order; j last rows that are tried and not kept
+ *   anchors in any order; j last rows that are tried and not kept; h=1 values of 2^20,
+ *   h=2 of 2^-20
  * The tolerance is relative to the largest element wanted of each output; 0 means
  * equal.
  */
@@ -142,6 +143,8 @@ static const struct op_case op_cases[] = {
     {"delta", "T=586 S=586 m=2 n=2 D=128 E=128 o=1", 2e-6, 0},
     {"delta", "T=300 S=586 m=2 n=4 D=128 E=128 o=1 j=5", 2e-6, 0},
     {"delta", "T=586 S=586 m=2 n=6 D=24 E=20 o=1 j=129", 2e-6, 0},
+    {"delta", "T=150 S=200 m=2 n=2 D=128 E=128 h=1", 2e-6, 0},
+    {"delta", "T=150 S=200 m=1 n=1 D=128 E=128 z=2 h=2", 2e-6, 0},
     {"delta", "T=16 S=300 m=2 n=6 D=128 E=128 j=16", 2e-6, 0},
     {"delta", "T=256 S=256 m=16 n=48 D=128 E=128", 2e-6, SPEED},
     {"norm_gate", "T=1 n=1 D=1", 3e-7, 0},

@@ -421,6 +421,15 @@ static double whole(const struct call *k, const char *name, int64_t i, struct rn
 /* How an argument's numbers are made from u, uniform in [-1.7, 1.7). */
 enum recipe { PLAIN, FREQ, SCALE, SHARP, GAIN, SQUARE, WIDE, HOLES, DECAY, PART, UNIT };
 
+/* scale_of: h=1 asks for large values of DeltaNet, h=2 for small ones. */
+static double scale_of(const struct call *k, const struct call_arg *a)
+{
+    bool linear = strcmp(a->name, "v") == 0 || strcmp(a->name, "state") == 0;
+    if (!linear || strcmp(k->c->op, "delta") != 0 || !k->dim['h'])
+        return 1;
+    return k->dim['h'] == 1 ? 0x1p20 : 0x1p-20;
+}
+
 static enum recipe recipe_of(const struct call *k, const struct call_arg *a)
 {
     const char *n = a->name, *op = k->c->op;
@@ -545,7 +554,7 @@ static double draw(const struct call *k, const struct call_arg *a, int64_t i,
 {
     if (a->t.type == DT_I32)
         return whole(k, a->name, i, r);
-    return number(k, recipe_of(k, a), i, 3.4 * rng_real(r) - 1.7);
+    return scale_of(k, a) * number(k, recipe_of(k, a), i, 3.4 * rng_real(r) - 1.7);
 }
 
 static bool is_made(const struct call_arg *a)

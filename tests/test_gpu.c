@@ -52,6 +52,7 @@ static const struct op_case more[] = {
     {"attn_block_bwd", "Q=160 n=16 m=1 D=128 S=129 B=32", 0, 0},
     {"attn_block_bwd", "Q=1024 n=8 m=2 D=128 S=2048 B=16 z=5", 0, SPEED},
     {"attn_block_bwd", "Q=512 n=8 m=2 D=128 S=2048 B=16 c=1 v=512 l=512", 0, SPEED},
+    {"delta", "T=3000 S=3100 m=16 n=48 D=128 E=128 z=2 j=9", 0, SPEED}, // two launches
 };
 /* clang-format on */
 
