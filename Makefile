@@ -179,9 +179,15 @@ demo-controls: all $B/bench/zero_aux
 gpu-demo: all $B/bench/near_aux $B/plant.so
 	@scripts/gpu_demo.sh prepare $B $(RECIPE)
 	@scripts/gpu_demo.sh run $(RECIPE)
-# Planted errors in the kernels, each a program for a GPU: scripts/mutants_gpu.sh run.
-gpu-mutants: tests
+# Planted errors in the kernels: each a program for a GPU (scripts/mutants_gpu.sh run), or
+# in a build without CUDA found at once, on the CPU.
+gpu-mutants: $B/tests/test_gpu
+ifeq ($(CUDA),1)
 	@CC="$(CC)" NVCC="$(NVCC)" LIBS="$(CHECK) $(LDLIBS)" scripts/mutants_gpu.sh prepare $B
+else
+	@CC="$(CC)" COMPILE="clang++ $(EMUFLAGS)" LIBS="$(CHECK) $(LDLIBS) $(NET) $(ARCHIVE)" \
+	    scripts/mutants_emu.sh $B $(TEST)
+endif
 fuzz:
 	@scripts/fuzz.sh $(BUILD) $(or $(FUZZ_TIME),60) $(TEST)
 fuzz-targets: $(FUZZ:%=$B/fuzz/%)

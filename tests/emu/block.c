@@ -14,7 +14,8 @@ struct emu_here emu_here;
 static struct {
     void (*body)(void *ctx);
     void *ctx;
-    uint64_t launches, random;
+    uint64_t random;
+    enum { ASCENDING, DESCENDING, DRAWN, ORDERS } turn; /* of this launch */
 } run;
 
 static struct emu_block *const b = &emu_block;
@@ -99,11 +100,17 @@ struct emu_slot *emu_meet(const char *what, uint32_t lanes, const void *bring,
         join(slot);
     w->arrived = 0;
     w->round++;
-    for (int i = 0; i < EMU_LANES; i++)
+    for (int i = 0; i < EMU_LANES && lanes != w->alive; i++)
         if (w->at[i] && lanes >> w->at[i]->lane & 1)
             w->ready |= 1u << i;
-    if (w->at[__builtin_ctz(w->ready)] != t)
+    if (lanes == w->alive)
+        w->ready = w->places;
+    if (run.turn == DRAWN && draw(8) == 0) {
+        emu_switch(&t->sp, b->scheduler); // other warps come between
+        go(t);
+    } else if (w->at[__builtin_ctz(w->ready)] != t) {
         give_way(); // in order: the first goes first
+    }
     return slot;
 }
 
@@ -145,6 +152,7 @@ static void ended(void)
         emu_fail("ends, but others wait at %s of lanes %08x", w->meeting, w->wanted);
     w->alive &= ~(1u << t->lane);
     w->ready &= ~(1u << t->place);
+    w->places &= ~(1u << t->place);
     b->alive--;
     barrier_check(0);
     leave(&none);
@@ -161,8 +169,8 @@ static void begin(void)
 static void order(int *p, int n)
 {
     for (int i = 0; i < n; i++)
-        p[i] = run.launches % 3 == 1 ? n - 1 - i : i;
-    for (int i = n - 1; i > 0 && run.launches % 3 == 2; i--) {
+        p[i] = run.turn == DESCENDING ? n - 1 - i : i;
+    for (int i = n - 1; i > 0 && run.turn == DRAWN; i--) {
         int j = (int)draw((unsigned)i + 1), was = p[i];
         p[i] = p[j];
         p[j] = was;
@@ -201,7 +209,7 @@ static void prepare_warp(struct emu_warp *w, int first)
         t->sp = emu_stack_new(stack_of(t), EMU_STACK, begin);
         w->at[place[i]] = t;
     }
-    w->alive = w->ready = n == EMU_LANES ? ~0u : (1u << n) - 1;
+    w->alive = w->ready = w->places = n == EMU_LANES ? ~0u : (1u << n) - 1;
 }
 
 static void stuck(void)
@@ -254,17 +262,17 @@ void emu_launch(const void *kernel, struct emu_size grid, struct emu_size block,
     b->kernel = kernel;
     b->threads = (int)(block.x * block.y * block.z);
     b->dynamic = dynamic;
-    b->late = run.launches / 3 % 2;
+    b->late = draw(2);
+    run.turn = draw(ORDERS);
     emu_here.block_size = block;
     emu_here.grid_size = grid;
     for (uint64_t n = 0; n < blocks; n++) {
-        uint64_t i = run.launches % 3 == 1 ? blocks - 1 - n : n;
+        uint64_t i = run.turn == DESCENDING ? blocks - 1 - n : n;
         emu_here.block =
             (struct emu_size){(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y),
                               (unsigned)(i / grid.x / grid.y)};
         run_block(dynamic);
     }
-    run.launches++;
     b->now = NULL;
 }
 

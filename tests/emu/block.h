@@ -28,6 +28,7 @@ struct emu_thread {
 
 struct emu_warp {
     uint32_t ready, blocked; /* by place: may run; wait for an event */
+    uint32_t places;         /* by place: not ended */
     uint32_t alive, arrived; /* by lane: not ended; at the meeting */
     uint32_t wanted;         /* by lane: who has to come */
     const char *meeting;

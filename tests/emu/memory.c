@@ -7,6 +7,7 @@
  * one section. */
 #include "block.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -37,9 +38,30 @@ static char *guarded(size_t bytes, char **map, size_t *mapped)
     return p + PAGE + pages - whole;
 }
 
+/* touched says which thread of which kernel has left its memory. */
+static void touched(int signal, siginfo_t *at, void *context)
+{
+    (void)signal;
+    (void)context;
+    emu_fail("memory at %p is nobody's", at->si_addr);
+}
+
+/* watch: the handler has a stack of its own, for a fibre may have none left. */
+static void watch(void)
+{
+    static char stack[64 << 10];
+    const stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction act = {.sa_sigaction = touched,
+                            .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigaltstack(&other, NULL);
+    sigaction(SIGSEGV, &act, NULL);
+    sigaction(SIGBUS, &act, NULL);
+}
+
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
     int i = 0;
+    watch();
     while (i < MOST && taken[i].data)
         i++;
     if (i == MOST || bytes > total - used)
