@@ -116,6 +116,11 @@ keys() { sed -n 's/.*"key":"\([^"]*\)".*/\1/p' "$1/.draft-fetch/manifest.json"; 
     [ "$(keys dst | wc -l)" = 6 ]
     [ -z "$(ls dst/.draft-fetch | grep "manifest.*of")" ]
     run -64 "$fetch" src -o dst --part 3/3
+    for bad in connections=0 connections=-1 part-size=0 part-size=-1 retries=-1 rate=-1 memory=-1 stall=0 stall=1e30; do
+        run -64 "$fetch" src -o dst "--${bad%=*}" "${bad#*=}"
+        [[ $output == *"option --${bad%=*}: "*" to "* ]]
+        run -64 "$fetch" --put src s3://bucket/x "--${bad%=*}" "${bad#*=}"
+    done
 }
 
 @test "failures are named, the others proceed, good files stay" {

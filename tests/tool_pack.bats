@@ -268,6 +268,9 @@ same_rows() { cmp -i 4096 "$1/packed-00000.safetensors" "$2/packed-00000.safeten
     printf '{"input_ids":[7777]}\n{"input_ids":[1]}\n' >b/y.jsonl
     run -0 "$pack" a b -o out --length 64 --vocab 500 --rejects rejects
     [ "$(grep -o '"file":"[^"]*"' rejects)" = $'"file":"a/x.jsonl"\n"file":"b/x.jsonl"\n"file":"y.jsonl"' ]
+    # what is written does not know where they lie
+    run -0 "$pack" "$PWD/a" "$PWD/b" -o out2 --length 64 --vocab 500
+    diff -r out out2
 }
 
 @test "the vocabulary comes from -m" {

@@ -148,6 +148,7 @@ static int device_host_alloc(struct dev *d, void **out, size_t bytes)
 {
     use(d);
     cudaError_t e = cudaMallocHost(out, bytes);
+    cudaGetLastError(); // what failed here is told here, not by the next launch
     return e == cudaSuccess ? 0
                             : err_set(E_MEMORY, "%zu bytes of page-locked memory: %s",
                                       bytes, cudaGetErrorString(e));

@@ -15,6 +15,7 @@
 #include "buf.h"
 #include "err.h"
 #include "json.h"
+#include "limits.h"
 #include "manifest.h"
 #include "mem.h"
 #include "num.h"
@@ -616,6 +617,8 @@ static int get_addressing(enum s3_addressing *out)
 
 static int get_rules(struct scheme_rules *out, struct log *log)
 {
+    TRY(limits_check(&(struct limits){cfg.connections, cfg.piece, cfg.memory, cfg.rate,
+                                      cfg.retries, cfg.stall}));
     *out = (struct scheme_rules){.http = {.connections = (int)cfg.connections,
                                           .connect = 10,
                                           .stall = cfg.stall,

@@ -236,19 +236,24 @@ static CURLcode on_tls(CURL *easy, void *ctx, void *user)
 
 /* ---- slots ---- */
 
+static bool has_openssl(void)
+{
+    const char *tls = curl_version_info(CURLVERSION_NOW)->ssl_version;
+    return tls && strncmp(tls, "OpenSSL/", 8) == 0;
+}
+
 /* Records may be read ahead where OpenSSL is what libcurl has for TLS, and not through
  * a proxy that speaks TLS itself: libcurl does not show us that one's SSL. */
 static bool may_read_ahead(void)
 {
-    static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "all_proxy",
-                                        "ALL_PROXY"};
+    static const char *const names[] = {"http_proxy", "https_proxy", "HTTPS_PROXY",
+                                        "all_proxy", "ALL_PROXY"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *proxy = getenv(names[i]);
         if (proxy && strncasecmp(proxy, "https://", 8) == 0)
             return false;
     }
-    const char *tls = curl_version_info(CURLVERSION_NOW)->ssl_version;
-    return tls && strncmp(tls, "OpenSSL/", 8) == 0;
+    return has_openssl();
 }
 
 static CURLcode set_up(struct http *h, struct slot *s)
@@ -271,9 +276,10 @@ static CURLcode set_up(struct http *h, struct slot *s)
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(1e3 * h->rules.connect));
     SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
     SET(CURLOPT_LOW_SPEED_TIME, (long)ceil(h->rules.stall));
-    SET(CURLOPT_TLS13_CIPHERS, CIPHERS);
     if (h->rules.ca)
         SET(CURLOPT_CAINFO, h->rules.ca);
+    if (has_openssl())
+        SET(CURLOPT_TLS13_CIPHERS, CIPHERS);
     if (may_read_ahead()) {
         SET(CURLOPT_SSL_CTX_FUNCTION, on_tls);
         SET(CURLOPT_SSL_CTX_DATA, h);

@@ -156,8 +156,8 @@ static struct known get_known(const struct source *s)
     return learn_get(&b->learn);
 }
 
-void s3_begin(struct source *s, struct http_call *c, const char *method,
-              const char *key, const char *query)
+struct known s3_begin(struct source *s, struct http_call *c, const char *method,
+                      const char *key, const char *query)
 {
     const struct known known = get_known(s);
     c->method = method;
@@ -166,12 +166,13 @@ void s3_begin(struct source *s, struct http_call *c, const char *method,
     url_escape(&c->url, key, "/");
     if (*query)
         buf_addf(&c->url, "?%s", query);
+    return known;
 }
 
-int s3_end(struct source *s, struct http_call *c, const char *payload)
+int s3_end(struct source *s, struct http_call *c, const struct known *known,
+           const char *payload)
 {
-    const struct known known = get_known(s);
-    return finish(s, c, &known, payload);
+    return finish(s, c, known, payload);
 }
 
 const char *s3_prefix(const struct source *s)
@@ -397,9 +398,9 @@ static int list_exact(struct source *s, struct objects *out, struct http *http)
 
 static int ask_set(struct source *s, void *user, struct http_call *c)
 {
-    s3_begin(s, c, "GET", user, "");
+    const struct known known = s3_begin(s, c, "GET", user, "");
     c->limit = SET_BYTES;
-    return s3_end(s, c, SIGN_EMPTY);
+    return s3_end(s, c, &known, SIGN_EMPTY);
 }
 
 /* The objects of a folder against its manifest: an upload has ended, and is all there.

@@ -141,7 +141,8 @@ static int finish(struct flight *f)
     }
     if (p->kind == PIECE_PART) { // a server without such requests answers as to others
         TRY(piece_check(p, &f->call.head));
-        bool told = f->call.head.parts > 0 && f->call.head.length > 0;
+        bool told = f->call.head.parts > 0 && f->call.head.length > 0 &&
+                    f->call.head.length <= p->object->size;
         k->part = told ? f->call.head.length : -1;
         return 0;
     }

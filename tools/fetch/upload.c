@@ -33,7 +33,7 @@ static void add_extra(struct http_call *c, const char *line)
 static int ask(struct source *s, void *user, struct http_call *c)
 {
     const struct upload_request *r = user;
-    s3_begin(s, c, r->method, r->key, r->query);
+    const struct known known = s3_begin(s, c, r->method, r->key, r->query);
     c->send = r->body;
     c->send_size = r->size;
     c->limit = TEXT_MAX;
@@ -41,7 +41,7 @@ static int ask(struct source *s, void *user, struct http_call *c)
         http_add(&c->lines, "x-amz-checksum-crc64nvme", r->sum);
     if (r->extra)
         add_extra(c, r->extra);
-    return s3_end(s, c, r->payload);
+    return s3_end(s, c, &known, r->payload);
 }
 
 static bool is_about_sums(void)

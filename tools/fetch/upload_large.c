@@ -250,7 +250,7 @@ static int resume(struct large *f, struct upload_worker *w)
         return same;
     if (same < 0)
         f->u->told(f->u->user, err_text());
-    if (rc > 0 && same <= 0)
+    if (rc > 0 && same == 0) // one that could not be looked at is left as it is
         abort_upload(f, w);
     return same > 0;
 }
@@ -423,10 +423,10 @@ static int complete(struct large *f, int worker)
                  : 0;
 }
 
-/* What trying again may mend is left to the next run. */
+/* What trying again, or other keys, may mend is left to the next run. */
 static bool may_mend(int code)
 {
-    return tool_stopped() || code == E_REMOTE;
+    return tool_stopped() || code == E_REMOTE || code == E_ACCESS;
 }
 
 /* An upload of another run may have begun in a way that does not go with this one's. */

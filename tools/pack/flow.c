@@ -28,7 +28,7 @@ static struct input_file *file_now(const struct flow *f)
 static int open_file(struct flow *f)
 {
     const struct input_file *file = file_now(f);
-    TRY(inflow_open(&f->in, file->path, file->name));
+    TRY(inflow_open(&f->in, file->path, file->shown));
     f->record = 0;
     const struct reader *reader = f->format;
     if (!reader)
@@ -111,7 +111,7 @@ static int parse_batch(void *ctx, void *item, int worker)
 static int refuse(struct flow *f, const struct documents *d, int64_t file,
                   const struct document *doc)
 {
-    const char *name = f->input->at[file].name;
+    const char *name = f->input->at[file].shown;
     const char *why = document_why(d, doc);
     f->ledger->rejected++;
     f->ledger->reject[doc->reject]++;

@@ -31,7 +31,9 @@ static int add(struct input *in, const char *path, const char *name, int64_t siz
         return E_MEMORY;
     in->at = at;
     struct input_file *f = &in->at[in->n++];
-    *f = (struct input_file){mem_text(path), mem_text(name), size, 0, 0, 0};
+    *f = (struct input_file){
+        .path = mem_text(path), .name = mem_text(name), .size = size};
+    f->shown = f->name;
     return f->path && f->name ? 0 : E_MEMORY;
 }
 
@@ -232,23 +234,14 @@ static int add_operand(struct input *in, const char *path)
     return add_file(in, path, st.st_size);
 }
 
-static int rename_file(struct input_file *f)
-{
-    char *name = mem_text(f->path);
-    if (!name)
-        return E_MEMORY;
-    mem_free(f->name);
-    f->name = name;
-    return 0;
-}
-
 static int by_text(const void *a, const void *b)
 {
     const struct input_file *const *x = a, *const *y = b;
     return strcmp((*x)->name, (*y)->name);
 }
 
-/* Files of two operands that have one name get their paths for names. */
+/* Files of two operands that have one name are shown by their paths; what is written of
+ * them keeps the name, and so does not depend on where they lie. */
 static int tell_apart(struct input *in)
 {
     struct input_file **f = mem_zero((size_t)in->n + 1, sizeof *f);
@@ -260,8 +253,8 @@ static int tell_apart(struct input *in)
     for (int64_t i = 0, same; i < in->n && rc == 0; i += same) {
         for (same = 1; i + same < in->n && by_text(&f[i], &f[i + same]) == 0; same++)
             ;
-        for (int64_t k = i; same > 1 && k < i + same && rc == 0; k++)
-            rc = rename_file(f[k]);
+        for (int64_t k = i; same > 1 && k < i + same; k++)
+            f[k]->shown = f[k]->path;
     }
     mem_free(f);
     return rc;

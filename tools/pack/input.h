@@ -17,8 +17,9 @@
 #include "reader.h"
 
 struct input_file {
-    char *path; /* owned */
-    char *name; /* owned: relative to its operand, or `path` where two are alike */
+    char *path;        /* owned */
+    char *name;        /* relative to its operand; owned */
+    const char *shown; /* in messages: name, or path where two names are alike */
     int64_t size;
     uint64_t xxh3;      /* of its bytes; of stdin known only behind its end */
     int64_t set, place; /* the saved dataset, from 1, and its place there; 0: none */
