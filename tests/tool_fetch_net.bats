@@ -95,7 +95,12 @@ same() {
     run -0 "$fetch" --urls urls -o d3 --part-size 65536
     cmp src/a/large.bin d3/large.bin
     [ -f d3/empty ] && [ ! -s d3/empty ]
+    run -0 "$fetch" --urls urls -o d3
+    [[ $output == *"1 there already"* ]]
     printf '%064d %s/b/a/large.bin\n' 0 "$url" >urls
+    run -65 "$fetch" --urls urls -o d3 # what is there is not what is asked for now
+    [[ $output == *"large.bin: damaged: its SHA-256 is another one"* ]]
+    cmp src/a/large.bin d3/large.bin
     run -65 "$fetch" --urls - -o d4 <urls
     [[ $output == *"large.bin: damaged: its SHA-256 is another one"* ]]
     [ ! -e d4/large.bin ]
@@ -146,6 +151,14 @@ same() {
         [[ $output == *"damaged: CRC-32C is"* ]]
         [[ $output == *"4 objects fetched"*"1 failed"* ]]
     done
+}
+
+@test "one that is damaged does not end those that are slow" {
+    serve --fault "drip bytes=300000 secs=0.4 match=*large.bin times=all"
+    printf '%064d %s/b/one.txt\n%s/b/a/large.bin\n' 0 "$url" "$url" >urls
+    run -65 "$fetch" --urls urls -o dst
+    [[ $output == *"one.txt: damaged: its SHA-256 is another one"*"1 of 2 objects failed"* ]]
+    cmp src/a/large.bin dst/large.bin
 }
 
 @test "what fails for good has its own status, the others proceed" {

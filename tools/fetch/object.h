@@ -23,6 +23,7 @@ struct object {
     int64_t size, mtime_ns; /* of the source, when it was listed; size -1: not known */
     const char *etag;       /* with its quotes; NULL: the source has none */
     const char *sha256;     /* what it shall be, 64 hex digits; NULL: not known */
+    bool pinned;            /* the caller says so, not the source */
     const char *blob;       /* the same as a SHA-1 of git's, 40 hex digits; NULL */
     bool md5;               /* its ETag shall be an MD5, and is to be checked */
     bool unranged;          /* cannot be read in pieces */

@@ -235,7 +235,8 @@ static void give_up(struct flight *f, int code, enum verdict v)
     struct transfer *t = f->loop->t;
     struct task *task = f->work.task;
     task_fail(task, code);
-    if (v != VERDICT_NEVER && t->success < f->work.begun && t->left > 1)
+    if (code == E_REMOTE && v != VERDICT_NEVER && t->success < f->work.begun &&
+        t->left > 1)
         task_fail_all(t, code); // nothing at all has come since its first attempt
     task_settle(t, task);
 }

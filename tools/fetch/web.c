@@ -47,6 +47,7 @@ static int add_url(struct objects *out, const char *url, const char *sha256)
     TRY(rc);
     if (!o || (sha256 && !(o->sha256 = object_text(out, sha256))))
         return E_MEMORY;
+    o->pinned = sha256 != NULL;
     return 0;
 }
 

@@ -3,12 +3,14 @@
  */
 #include "whole.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "crc.h"
+#include "digest.h"
 #include "err.h"
 #include "file.h"
 #include "mem.h"
@@ -57,6 +59,40 @@ static bool reads_well(const char *path, uint64_t want, void *buffer)
     return well;
 }
 
+static int add_file(struct digest *d, const char *path, void *buffer)
+{
+    int64_t got = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(errno, "cannot open %s", path);
+    while ((got = file_get(fd, buffer, WHOLE_BUFFER, path)) > 0)
+        digest_add(d, buffer, (size_t)got);
+    close(fd);
+    return (int)got;
+}
+
+/* The manifest keeps no SHA-256, so the file itself is asked. */
+static bool has_sha256(const char *path, const char *sha256, void *buffer)
+{
+    uint8_t got[DIGEST_MAX] = {0}, want[DIGEST_MAX];
+    struct digest *d = digest_open(DIGEST_SHA256);
+    bool well =
+        d && digest_from_hex(want, 32, sha256) && add_file(d, path, buffer) == 0;
+    if (well)
+        digest_take(d, got);
+    digest_drop(d);
+    return well && memcmp(got, want, 32) == 0;
+}
+
+/* Does what is there read as it shall? */
+static bool is_well(const struct entry *e, const struct object *o, const char *path,
+                    bool verify, void *buffer)
+{
+    if (verify && !reads_well(path, e->sum, buffer))
+        return false;
+    return !o->sha256 || !(verify || o->pinned) || has_sha256(path, o->sha256, buffer);
+}
+
 int whole_check(enum whole *out, const struct manifest *m, const char *dest,
                 const struct object *o, bool verify, void *buffer,
                 const struct entry **found, int64_t *entries)
@@ -75,8 +111,7 @@ int whole_check(enum whole *out, const struct manifest *m, const char *dest,
         if (is_about(&e[i], o) && is_file(&e[i], &st))
             *found = &e[i];
     if (*found)
-        *out = !verify || reads_well(path, (*found)->sum, buffer) ? WHOLE_YES
-                                                                  : WHOLE_DAMAGED;
+        *out = is_well(*found, o, path, verify, buffer) ? WHOLE_YES : WHOLE_DAMAGED;
     mem_free(path);
     return 0;
 }

@@ -19,7 +19,8 @@ enum whole {
 /* whole_check holds an object against what the manifest claims and against the file.
  * The claim is about this object when size and ETag are equal, or size and time where
  * the source has no ETag; the file is what was claimed when size and time are, and with
- * `verify` when its content has the claimed checksum.  *found is the entry of a file
+ * `verify` when its content has the claimed checksum; a SHA-256 that the caller pinned
+ * it to is held against the content always.  *found is the entry of a file
  * that is whole; *entries how many know it.  `buffer` of WHOLE_BUFFER bytes is scratch.
  * E_MEMORY. */
 int whole_check(enum whole *out, const struct manifest *m, const char *dest,
