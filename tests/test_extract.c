@@ -269,7 +269,8 @@ struct ends {
     int given, taken;
     bool slow;     /* the sink takes several times as long as the target */
     double before; /* when the last row was given, and the time from row to row while */
-    double apart;  /* none can have waited */
+    _Atomic double
+        apart; /* none can have waited; the sink reads it on its own thread */
     uint64_t sum[ROWS];
 };
 

@@ -36,6 +36,7 @@ struct work {
     struct piece piece;
     int64_t index;        /* of the piece; -1: the head */
     int tries;            /* attempts before this one */
+    int damages;          /* of them, those that brought wrong bytes */
     double due, begun;    /* not before; time of the first attempt */
     const char *location; /* of its user */
 };

@@ -224,9 +224,8 @@ static int follow(struct flight *f, int code, enum verdict *v)
 
 static bool is_enough(const struct flight *f, int code)
 {
-    int tries = f->work.tries;
-    return tries > f->loop->t->rules->retries || f->work.task->code < 0 ||
-           (code == E_FORMAT && tries >= DAMAGED_TRIES);
+    return f->work.tries > f->loop->t->rules->retries || f->work.task->code < 0 ||
+           (code == E_FORMAT && f->work.damages >= DAMAGED_TRIES);
 }
 
 /* Under the lock. */
@@ -250,8 +249,8 @@ static void retry(struct flight *f, int code, enum verdict v)
     code = follow(f, code, &v);
     if (v == VERDICT_SLOW)
         pace_slow(&t->pace, now);
-    if (v != VERDICT_MOVED)
-        w->tries++;
+    w->tries += v != VERDICT_MOVED;
+    w->damages += code == E_FORMAT;
     if (v == VERDICT_NEVER || is_enough(f, code)) {
         give_up(f, code, v);
         return;
