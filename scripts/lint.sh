@@ -7,7 +7,6 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
-fail() { printf '%s\n' "$*"; bad=1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
 src=$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
@@ -32,18 +31,21 @@ scripts/modules.sh check || bad=1
 }
 
 # Files over 700 lines, functions over 80 (a CUDA kernel: 120).
-for f in $src; do
-    awk -v f="$f" -v max="$(case $f in *.cu*) echo 120 ;; *) echo 80 ;; esac)" '
-        /^[a-zA-Z_].*\)( *)$/ || /^[a-zA-Z_].*[(,]$/ {name = $0}
-        /^\{/ {start = NR}
-        /^\}/ {if (start && NR - start > max) {print f ":" start ": function of " NR - start " lines: " name; e = 1} start = 0}
-        END {if (NR > 700) {print f ": " NR " lines, over 700"; e = 1} exit e}' "$f" || bad=1
-done
+# shellcheck disable=SC2086
+awk '
+    function ends() {if (lines > 700) {print file ": " lines " lines, over 700"; e = 1}}
+    FNR == 1 {ends(); file = FILENAME; start = 0; name = ""; max = file ~ /\.cuh?$/ ? 120 : 80}
+    {lines = FNR}
+    /^[a-zA-Z_].*\)( *)$/ || /^[a-zA-Z_].*[(,]$/ {name = $0}
+    /^\{/ {start = FNR}
+    /^\}/ {if (start && FNR - start > max) {print file ":" start ": function of " FNR - start " lines: " name; e = 1} start = 0}
+    END {ends(); exit e}' $src || bad=1
 
 # Banned calls; printing, exiting and the environment below tools/.
+# shellcheck disable=SC2086
+grep -nE '\b(atoi|atof|atol|strcpy|strcat|sprintf|vsprintf|strtok|system|gets)\(' $src |
+    sed 's|:|: banned call: |' | grep . && bad=1
 for f in $src; do
-    grep -nE '\b(atoi|atof|atol|strcpy|strcat|sprintf|vsprintf|strtok|system|gets)\(' "$f" |
-        sed "s|^|$f: banned call: |" | grep . && bad=1
     case $f in
     lib/err.c) ;;
     lib/* | model/* | kernels/*)
@@ -57,10 +59,14 @@ done
 # File names are unique, the cpu / cuda twins apart; every source opens with its idea.
 git ls-files 'lib/*' 'kernels/*' 'model/*' 'tools/*' | grep -E '\.(c|cu)$' | grep -v '^kernels/cuda/' |
     sed 's|.*/||' | sort | uniq -d | sed 's|$|: two files of this name|' | grep . && bad=1
-for f in $src; do
-    [ "$(sed -n 1p "$f")" = '/* SPDX-License-Identifier: MIT */' ] || fail "$f: no SPDX line first"
-    sed -n 2p "$f" | grep -q "^/\* $(basename "$f") - " || fail "$f: line 2 does not open with its idea ('/* $(basename "$f") - ...')"
-done
+# shellcheck disable=SC2086
+awk '
+    FNR == 1 && $0 != "/* SPDX-License-Identifier: MIT */" {print FILENAME ": no SPDX line first"; e = 1}
+    FNR == 2 {
+        base = FILENAME; sub(/.*\//, "", base)
+        if (index($0, "/* " base " - ") != 1) {print FILENAME ": line 2 does not open with its idea (/* " base " - ...)"; e = 1}
+    }
+    END {exit e}' $src || bad=1
 
 # Recipes: KEY=value with values that make, sh, docker and Kubernetes read alike.
 for f in $(git ls-files 'recipes/*.env'); do
