@@ -358,8 +358,11 @@ out:
     return rc;
 }
 
-static int bench(struct dev *d, bool gpu)
+static const char *device = "cpu";
+
+static int bench(struct dev *d)
 {
+    const bool gpu = strncmp(device, "cuda", 4) == 0;
     const struct shape large[] = {{"qwen3-8b", dense(qwen3_8b), 8192},
                                   {"qwen3.6-27b", hybrid(qwen36_27b), 8192}};
     const struct shape tiny[] = {{"dense-small", dense(small), 256},
@@ -374,22 +377,11 @@ static int bench(struct dev *d, bool gpu)
 
 int main(int argc, char **argv)
 {
-    const char *device = argc > 1 ? argv[1] : "cpu";
-    struct par *par = NULL;
-    struct dev *d = NULL;
-    int rc;
+    if (argc > 1)
+        device = argv[1];
     if (argc > 2)
         runs = (int)strtol(argv[2], NULL, 10);
     if (runs < 1 || runs > RUNS_MAX)
         return 64;
-    TRY_GOTO(rc, par_open(&par, 0), out);
-    TRY_GOTO(rc, dev_open(&d, device, par), out);
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    rc = bench(d, strncmp(device, "cuda", 4) == 0);
-out:
-    if (rc < 0)
-        fprintf(stderr, "bench_target: %s\n", err_text());
-    dev_close(d);
-    par_close(par);
-    return rc < 0;
+    return kit_bench("bench_target", device, 0, bench);
 }

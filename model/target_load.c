@@ -156,7 +156,7 @@ static void want_all(struct want *k, const struct st_model *m, enum target_head 
     weights_want(&k->w, &t->embed, WEIGHTS_ROWS, c->vocab, c->hidden,
                  "%sembed_tokens.weight", k->prefix);
     for (k->l = 0; k->l < c->layers; k->l++) {
-        k->w.part = (int)k->l + 1;
+        k->w.part = target_part(k->l);
         want_layer(k);
     }
     k->w.part = 0;

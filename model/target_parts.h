@@ -59,6 +59,12 @@ int target_load(struct target *t, struct st_model *m, enum target_head head,
 /* target_open_rope carves the frequencies. */
 int target_open_rope(struct target *t, struct arena *a);
 
+/* target_part: layer l is part l + 1 of the wants, what stays is part 0. */
+static inline int target_part(int64_t l)
+{
+    return (int)l + 1;
+}
+
 /* target_stream_open takes over model and wants, and loads what stays; E_CONFIG when
  * that and two layers are more than `memory`. */
 int target_stream_open(struct target *t, struct st_model *m, struct weights *w,

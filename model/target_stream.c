@@ -17,12 +17,6 @@
 #include "mem.h"
 #include "num.h"
 
-/* part_of: layer l is part l + 1 of the wants. */
-static int part_of(int64_t l)
-{
-    return (int)l + 1;
-}
-
 /* measure finds what stays, and the largest layer as stored and as placed. */
 static int measure(struct target *t, struct weights *w, size_t *stays, size_t *stage,
                    size_t *place)
@@ -34,7 +28,7 @@ static int measure(struct target *t, struct weights *w, size_t *stays, size_t *s
     *stays = plan.used;
     for (int64_t l = 0; l < t->layers; l++) {
         struct arena from = arena_plan(), to = arena_plan();
-        weights_place(w, t->dev, &to, &from, part_of(l));
+        weights_place(w, t->dev, &to, &from, target_part(l));
         *stage = from.used > *stage ? from.used : *stage;
         *place = to.used > *place ? to.used : *place;
     }
@@ -95,7 +89,7 @@ int target_stream_bring(struct target *t, int64_t l)
         return 0;
     arena_reset(&s->stage, 0);
     s->brought = -1;
-    TRY(weights_bring(&s->weights, t->dev, &s->stage, part_of(l)));
+    TRY(weights_bring(&s->weights, t->dev, &s->stage, target_part(l)));
     s->brought = l;
     dev_order(t->dev);
     return 0;
@@ -109,7 +103,7 @@ int target_stream_place(struct target *t, int64_t l)
     TRY(target_stream_bring(t, l));
     arena_reset(&s->stage, 0);
     arena_reset(&s->place, 0);
-    weights_place(&s->weights, t->dev, &s->place, &s->stage, part_of(l));
+    weights_place(&s->weights, t->dev, &s->place, &s->stage, target_part(l));
     dev_order(t->dev);
     return 0;
 }

@@ -127,7 +127,7 @@ static __device__ __forceinline__ float lanes_sum(float x)
 {
 #pragma unroll
     for (int m = LANES / 2; m > 0; m >>= 1)
-        x += __shfl_xor_sync(0xffffffffu, x, m);
+        x += shfl_xor(x, m);
     return x;
 }
 

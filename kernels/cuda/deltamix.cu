@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(THREADS)
             for (int i = 0; i < OWN; i++)
                 sum += c[i] * c[i];
             for (int m = x.key_lanes / 2; m > 0; m >>= 1)
-                sum += __shfl_xor_sync(0xffffffffu, sum, m);
+                sum += shfl_xor(sum, m);
             const float scale = o.unit ? o.length * rsqrtf(sum + 1e-6f) : 1.0f;
 #pragma unroll
             for (int i = 0; i < OWN; i++)

@@ -8,11 +8,6 @@
 
 enum { THREADS = 256 };
 
-static __device__ __forceinline__ float sigmoid(float x)
-{
-    return 1.0f / (1.0f + __expf(-x));
-}
-
 template <typename T, int N>
 __global__ void __launch_bounds__(THREADS)
     gate_kernel(T *y, const T *x, const T *__restrict__ g, int64_t n)
@@ -59,7 +54,7 @@ __global__ void __launch_bounds__(THREADS)
             sum += v[i] * v[i];
     }
     for (int o = lanes / 2; o > 0; o >>= 1)
-        sum += __shfl_xor_sync(0xffffffffu, sum, o);
+        sum += shfl_xor(sum, o);
     if (head >= heads)
         return;
     const float r = rsqrtf(sum / (float)width + eps);

@@ -73,6 +73,11 @@ static __device__ __forceinline__ void store(T *p, const float in[N])
     }
 }
 
+static __device__ __forceinline__ float sigmoid(float x)
+{
+    return 1.0f / (1.0f + __expf(-x));
+}
+
 static __device__ __forceinline__ float shfl_xor(float v, int mask)
 {
     return __shfl_xor_sync(0xffffffffu, v, mask);

@@ -8,11 +8,6 @@
 
 enum { THREADS = 256 };
 
-static __device__ __forceinline__ float sigmoid(float x)
-{
-    return 1.0f / (1.0f + __expf(-x));
-}
-
 template <typename T, int N>
 __global__ void __launch_bounds__(THREADS)
     swiglu_fwd_kernel(T *y, const T *g, const T *u, int64_t n)
