@@ -41,7 +41,7 @@ struct slot {
     struct curl_slist line[HTTP_LINES + 3];
     char why[CURL_ERROR_SIZE];
     bool refused;
-    curl_socket_t fd; // the last one that was asked to be watched
+    curl_socket_t fd; // what it waits for, CURL_SOCKET_BAD: nothing
 };
 
 struct http {
@@ -172,6 +172,15 @@ static int watch(const struct http *h, curl_socket_t fd, int how, int want)
     return epoll_ctl(h->epoll, how, fd, &event) == 0 ? 0 : -1;
 }
 
+/* The socket of a call is the last one that was to be watched for it. */
+static void set_socket(struct slot *s, curl_socket_t fd, bool ends)
+{
+    if (!ends)
+        s->fd = fd;
+    else if (s->fd == fd)
+        s->fd = CURL_SOCKET_BAD;
+}
+
 /* A connection that libcurl lets go of stays watched for input: its next call will want
  * that.  If something comes before then, on_event ends the watch.  Other sockets are
  * those of its resolver, which it closes itself. */
@@ -181,11 +190,12 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *d
     int *now = interest_of(h, fd), want = 0;
     struct slot *s = NULL;
     (void)data;
+    bool ends = what == CURL_POLL_REMOVE;
     if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&s) == CURLE_OK && s)
-        s->fd = fd;
+        set_socket(s, fd, ends);
     if (!now)
         return -1;
-    bool ends = what == CURL_POLL_REMOVE, connection = *now & CONNECTION;
+    bool connection = *now & CONNECTION;
     int before = *now & (EPOLLIN | EPOLLOUT);
     if (ends && !connection) {
         *now = 0;
@@ -379,6 +389,7 @@ int http_start(struct http *h, struct http_call *c)
     c->why[0] = s->why[0] = 0;
     s->refused = false;
     s->call = c;
+    s->fd = CURL_SOCKET_BAD;
     c->slot = s;
     if (c->lines.text.failed || c->url.failed || ask(s, c) != CURLE_OK ||
         curl_multi_add_handle(h->multi, s->easy) != CURLM_OK) {
@@ -513,13 +524,12 @@ static void *ssl_of(const struct slot *s)
 static bool read_held(struct http *h)
 {
     bool more = false;
-    int running;
     for (struct slot *s = h->tls ? h->all : NULL; s; s = s->all) {
-        void *ssl = ssl_of(s);
+        void *ssl = s->fd != CURL_SOCKET_BAD ? ssl_of(s) : NULL;
         if (!ssl || !tls_holds(ssl))
             continue;
         tls_tried(ssl);
-        curl_multi_socket_action(h->multi, s->fd, CURL_CSELECT_IN, &running);
+        act(h, s->fd, CURL_CSELECT_IN);
         more |= (ssl = ssl_of(s)) && tls_holds(ssl);
     }
     return more;
