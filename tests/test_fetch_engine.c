@@ -510,6 +510,9 @@ START_TEST(etags_and_blobs)
         {"\"393e928fcf5925fcbd3a06aaf20b2d38-3\"", "", 2, 3, "different sizes"},
         {"\"393e928fcf5925fcbd3a06aaf20b2d38-3\"", "aws:kms", 4, 3, "KMS"},
         {"\"25f9e794323b453885f5181f1b624d0b\"", "aws:kms:dsse", 0, 1, "KMS"},
+        {"25f9e794323b453885f5181f1b624d0b", "", 0, 1, NULL}, // as some list them
+        {"\"25f9e794323b453885f5181f1b624d0b", "", 0, 0, "no MD5"},
+        {"25f9e794323b453885f5181f1b624d0b\"", "", 0, 0, "no MD5"},
         {"\"25f9e794323b453885f5181f1b624d0\"", "", 0, 0, "no MD5"},
         {"\"25f9e794323b453885f5181f1b624d0b-\"", "", 0, 0, "no MD5"},
         {"\"25f9e794323b453885f5181f1b624d0b-999999\"", "", 0, 0, "no MD5"},

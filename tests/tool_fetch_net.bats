@@ -175,6 +175,19 @@ same() {
     [[ $output == *"circle"* ]]
 }
 
+@test "stopped by a signal, with failures before" {
+    serve --fault "status times=all match=one.txt status=403 code=AccessDenied" \
+        --fault "wait times=all match=*/large.bin secs=60"
+    "$fetch" s3://b -o dst $s3 2>err &
+    pid=$!
+    for _ in $(seq 200); do grep -q AccessDenied err && break; sleep 0.05; done
+    kill -TERM $pid
+    status=0
+    wait $pid || status=$?
+    [ $status = 77 ] # as trying again does not mend it
+    grep -q "stopped by a signal, and 1 of 5 objects failed; for example one.txt: status 403" err
+}
+
 @test "killed in the middle of a large object: the parts that came are kept" {
     serve
     faults "wait times=all match=*/large.bin secs=0.1"

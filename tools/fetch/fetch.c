@@ -12,10 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "buf.h"
 #include "err.h"
-#include "json.h"
-#include "limits.h"
+#include "fetch_options.h"
 #include "manifest.h"
 #include "mem.h"
 #include "num.h"
@@ -25,90 +23,17 @@
 #include "place.h"
 #include "put.h"
 #include "scheme.h"
+#include "fate.h"
 #include "tool.h"
 #include "transfer.h"
 #include "whole.h"
 
-static struct {
-    const char *output, *urls, *include, *exclude, *part;
-    bool verify, dry_run, json, put;
-    const char *endpoint, *addressing, *region, *profile, *credentials, *ca;
-    bool no_sign, requester_pays, no_checksum, check_etag;
-    int64_t connections, piece, memory, rate, retries;
-    double stall;
-} cfg = {.connections = 128,
-         .piece = 8 << 20,
-         .memory = 256 << 20,
-         .retries = 10,
-         .stall = 20};
-
-static const struct opt options[] = {
-    OPT_HEAD("output"),
-    OPT_TEXT('o', "output", &cfg.output, "DEST", "the folder to bring objects to", 0),
-    OPT_FLAG(0, "put", &cfg.put,
-             "the other way: upload files and folders to the last operand, s3://...",
-             0),
-    OPT_FLAG(0, "dry-run", &cfg.dry_run,
-             "only print size and name of what would be moved", 0),
-    OPT_FLAG(0, "json", &cfg.json,
-             "print one JSON object for each object, and what became of it", 0),
-    OPT_FLAG(0, "verify", &cfg.verify,
-             "reread every file in DEST and fetch it again if its checksum is wrong",
-             0),
-    OPT_HEAD("which objects"),
-    OPT_TEXT(0, "urls", &cfg.urls, "FILE",
-             "also the https:// URLs in FILE, one a line, each may have a SHA-256", 0),
-    OPT_TEXT(0, "include", &cfg.include, "GLOBS",
-             "only names that match one of these, separated by commas", 0),
-    OPT_TEXT(0, "exclude", &cfg.exclude, "GLOBS",
-             "not names that match one of these; wins over --include", 0),
-    OPT_TEXT(0, "part", &cfg.part, "I/N",
-             "only part I (from 0) of N, by a hash of the name", 0),
-    OPT_HEAD("S3"),
-    OPT_TEXT(0, "endpoint", &cfg.endpoint, "URL",
-             "the server of s3:// sources; default: AWS, by region", 0),
-    OPT_TEXT(
-        0, "addressing", &cfg.addressing, "HOW",
-        "the bucket is in the \"path\" or, \"virtual\", in the host name; default: "
-        "path with an endpoint, else virtual",
-        0),
-    OPT_TEXT(0, "region", &cfg.region, "NAME",
-             "its region; default: us-east-1, or what the server says", 0),
-    OPT_TEXT(0, "profile", &cfg.profile, "NAME",
-             "whose keys to use, of AWS's files of profiles", 0),
-    OPT_TEXT(0, "credentials-file", &cfg.credentials, "FILE",
-             "the file of profiles with keys; default: ~/.aws/credentials", 0),
-    OPT_FLAG(0, "no-sign", &cfg.no_sign, "do not sign requests: public buckets", 0),
-    OPT_FLAG(0, "requester-pays", &cfg.requester_pays,
-             "agree to pay for requests and transfer", 0),
-    OPT_FLAG(0, "no-checksum", &cfg.no_checksum,
-             "do not ask for checksums, for servers that refuse the question", 0),
-    OPT_FLAG(0, "check-etag", &cfg.check_etag,
-             "hold objects without a checksum against the MD5 in their ETag", 0),
-    OPT_HEAD("network"),
-    OPT_INT(0, "connections", &cfg.connections, "N", "requests in flight at most", 0),
-    OPT_INT(0, "part-size", &cfg.piece, "BYTES",
-            "larger objects are fetched in parts of this size", 0),
-    OPT_INT(0, "memory", &cfg.memory, "BYTES", "memory to use at most", 0),
-    OPT_INT(0, "rate", &cfg.rate, "BYTES", "bytes a second at most; 0: any", 0),
-    OPT_INT(0, "retries", &cfg.retries, "N", "attempts after the first, each request",
-            0),
-    OPT_REAL(0, "stall", &cfg.stall, "SECONDS", "silence that ends a request", 0),
-    OPT_TEXT(0, "ca", &cfg.ca, "FILE",
-             "certificates to trust (PEM); default: the system's", 0),
-    TOOL_OPTIONS,
-    OPT_END,
-};
-
 enum { KEY_SHOWN = 60 };
-
-/* What becomes of an object. */
-enum outcome { THERE, WANTED, FETCHED, FAILED };
 
 /* One object on its way through the stream. */
 struct item {
     int64_t number;
-    enum outcome outcome;
+    enum fate fate;
     bool damaged;
     const struct entry *again; // known to several manifests: ours shall know, too
     uint64_t sum;
@@ -128,62 +53,11 @@ struct run {
     struct place place;
     int part, parts;
     int64_t next; // of list, to be read
-    int64_t fetched, there, failed, unchecked, bytes, done_bytes, all_bytes;
+    struct fates fates;
+    int64_t unchecked, done_bytes, all_bytes;
     int64_t kept; // bytes from an earlier run, as the last report had them
     struct transfer_state net;
-    int code; // of the first failure that trying again does not mend, else of the first
-    char why[ERR_TEXT_MAX];
 };
-
-/* ---- what is said about an object ---- */
-
-static void print_json(const struct object *o, const char *state, const char *why)
-{
-    struct buf line = {0};
-    struct json_out j = {.to = &line};
-    json_open_object(&j, NULL);
-    json_add_text(&j, "key", o->key);
-    json_add_text(&j, "from", o->from);
-    if (o->size >= 0)
-        json_add_int(&j, "size", o->size);
-    if (!o->undated)
-        json_add_int(&j, "mtime_ns", o->mtime_ns);
-    if (o->etag)
-        json_add_text(&j, "etag", o->etag);
-    json_add_text(&j, "state", state);
-    if (why)
-        json_add_text(&j, "why", why);
-    json_close_object(&j);
-    buf_addc(&line, '\n');
-    fwrite(buf_text(&line), 1, line.len, stdout); // tool_end checks
-    buf_drop(&line);
-}
-
-static void tell(const struct object *o, enum outcome outcome, const char *why)
-{
-    static const char *const states[] = {"there", "wanted", "fetched", "failed"};
-    if (cfg.json)
-        print_json(o, states[outcome], why);
-    else if (outcome == WANTED)
-        printf("%lld\t%s\n", (long long)o->size, o->key);
-}
-
-static bool may_mend(int code)
-{
-    return code == E_AGAIN || code == E_REMOTE;
-}
-
-static void note_failure(struct run *r, const struct object *o, int code,
-                         const char *why)
-{
-    log_warn(r->log, "%s", why);
-    tell(o, FAILED, why);
-    r->failed++;
-    if (r->code == 0 || (may_mend(r->code) && !may_mend(code))) {
-        r->code = code;
-        snprintf(r->why, sizeof r->why, "%s", why);
-    }
-}
 
 /* ---- one object, of this machine or to be sent for ---- */
 
@@ -226,11 +100,11 @@ static int fetch_one(const struct run *r, struct item *it)
                     &entries));
     it->damaged = whole == WHOLE_DAMAGED;
     it->again = entries > 1 ? found : NULL;
-    it->outcome = whole == WHOLE_YES ? THERE : WANTED;
+    it->fate = whole == WHOLE_YES ? FATE_THERE : FATE_WANTED;
     if (whole == WHOLE_YES || cfg.dry_run || !o->source->scheme->get)
         return 0;
     TRY(copy(r, o, it));
-    it->outcome = FETCHED;
+    it->fate = FATE_FETCHED;
     return 0;
 }
 
@@ -254,7 +128,7 @@ static int work_item(void *ctx, void *item, int worker)
     (void)worker;
     it->code = fetch_one(ctx, it);
     if (it->code < 0) {
-        it->outcome = FAILED;
+        it->fate = FATE_FAILED;
         snprintf(it->why, sizeof it->why, "%s", err_text());
     }
     return 0;
@@ -269,11 +143,9 @@ static int flush(struct run *r)
         if (strstr(p->temp, PLACE_KEPT))
             partial_forget(&r->place, p->entry.key);
         if (p->code < 0) {
-            note_failure(r, o, p->code, p->why);
+            fate_fail(&r->fates, o, p->code, p->why);
         } else {
-            tell(o, FETCHED, NULL);
-            r->fetched++;
-            r->bytes += p->entry.size;
+            fate_add(&r->fates, o, FATE_FETCHED);
         }
     }
     place_clear(&r->place);
@@ -283,7 +155,8 @@ static int flush(struct run *r)
 static int take_fetched(struct run *r, int64_t number, const char *temp, int64_t size,
                         uint64_t sum)
 {
-    const struct object *o = &r->list.at[number];
+    struct object *o = &r->list.at[number];
+    o->size = size; // of the list it may not have been known
     struct placed what = {.number = number,
                           .entry = {.key = o->key,
                                     .etag = o->etag,
@@ -303,31 +176,28 @@ static int write_item(void *ctx, void *item)
     int rc = 0;
     if (it->damaged)
         log_warn(r->log, "%s/%s is damaged", cfg.output, o->key);
-    switch (it->outcome) {
-    case FAILED:
+    switch (it->fate) {
+    case FATE_FAILED:
         if (!(tool_stop && it->code == E_AGAIN)) // report says that we were stopped
-            note_failure(r, o, it->code, it->why);
+            fate_fail(&r->fates, o, it->code, it->why);
         break;
-    case WANTED:
+    case FATE_WANTED:
         if (!cfg.dry_run) {
             r->wanted[it->number] = true;
             return 0;
         }
-        tell(o, WANTED, NULL);
-        r->fetched++;
-        r->bytes += o->size > 0 ? o->size : 0;
+        fate_add(&r->fates, o, FATE_WANTED);
         break;
-    case FETCHED:
+    case FATE_FETCHED:
         rc =
             take_fetched(r, it->number, place_temp(temp, it->number), o->size, it->sum);
         break;
-    case THERE:
-        tell(o, THERE, NULL);
-        r->there++;
+    default:
+        fate_add(&r->fates, o, FATE_THERE);
         if (it->again && !cfg.dry_run)
             rc = manifest_add(&r->manifest, it->again);
     }
-    if (it->outcome == THERE)
+    if (it->fate == FATE_THERE)
         log_skip(r->log, o->size > 0 ? o->size : 0);
     r->done_bytes += o->size > 0 ? o->size : 0;
     log_progress(r->log, r->done_bytes, r->all_bytes, "bytes", NULL);
@@ -374,7 +244,7 @@ static int on_ended(void *ctx, const struct transfer_end *end)
     }
     if (end->code == 0)
         return take_fetched(r, end->number, end->temp, end->size, end->sum);
-    note_failure(r, &r->list.at[end->number], end->code, end->why);
+    fate_fail(&r->fates, &r->list.at[end->number], end->code, end->why);
     return 0;
 }
 
@@ -389,13 +259,14 @@ static int on_tick(void *ctx, const struct transfer_state *state)
 {
     struct run *r = ctx;
     const struct object *o = state->oldest;
+    const int64_t *n = r->fates.count;
     char extra[256];
-    int n = snprintf(
+    int used = snprintf(
         extra, sizeof extra, "%lld of %lld objects, %lld requests, %lld retries",
-        (long long)(r->there + r->fetched + r->place.n), (long long)r->list.n,
+        (long long)(n[FATE_THERE] + n[FATE_FETCHED] + r->place.n), (long long)r->list.n,
         (long long)state->flying, (long long)state->retries);
     if (o)
-        snprintf(extra + n, sizeof extra - (size_t)n, ", %s at %.0f %%",
+        snprintf(extra + used, sizeof extra - (size_t)used, ", %s at %.0f %%",
                  end_of_key(o->key), 100 * state->oldest_done);
     log_skip(r->log, state->kept - r->kept);
     r->kept = state->kept;
@@ -534,20 +405,20 @@ static const char *network(const struct run *r, char *out, size_t size)
 static int report(struct run *r)
 {
     char size[32], net[128];
-    num_bytes(size, sizeof size, (double)r->bytes);
-    if (r->fetched == 0 && r->failed == 0 && !tool_stop)
+    const struct fates *t = &r->fates;
+    const int64_t *n = t->count, moved = n[FATE_FETCHED] + n[FATE_WANTED];
+    num_bytes(size, sizeof size, (double)t->bytes);
+    if (moved == 0 && n[FATE_FAILED] == 0 && !tool_stop)
         log_note(r->log, "nothing to do: all %lld objects are there",
-                 (long long)r->there);
+                 (long long)n[FATE_THERE]);
     else
         log_end(r->log, "%lld objects %s (%s), %lld there already, %lld failed%s",
-                (long long)r->fetched, cfg.dry_run ? "to fetch" : "fetched", size,
-                (long long)r->there, (long long)r->failed, network(r, net, sizeof net));
+                (long long)moved, cfg.dry_run ? "to fetch" : "fetched", size,
+                (long long)n[FATE_THERE], (long long)n[FATE_FAILED],
+                network(r, net, sizeof net));
     if (r->unchecked > 0)
         log_warn(r->log, "%lld objects could not be checked", (long long)r->unchecked);
-    if (r->code < 0)
-        return err_set(r->code, "%lld of %lld objects failed; for example %s",
-                       (long long)r->failed, (long long)r->list.n, r->why);
-    return tool_stop ? err_set(E_AGAIN, "stopped by a signal") : 0;
+    return fate_end(t, r->list.n, tool_stop);
 }
 
 /* What was copied is put in place and recorded, also when something ended the stream.
@@ -584,58 +455,9 @@ static int show_all(struct run *r)
     return report(r);
 }
 
-/* Where there is something to sign; options go before what the files say. */
-static int open_creds(struct scheme_rules *r, char **url)
-{
-    const struct creds_rules rules = {.no_sign = cfg.no_sign,
-                                      .profile = cfg.profile,
-                                      .credentials = cfg.credentials,
-                                      .region = cfg.region,
-                                      .ca = cfg.ca};
-    while (*url && strncmp(*url, "s3://", 5) != 0)
-        url++;
-    if (!*url)
-        return 0;
-    TRY(creds_open(&r->creds, &rules));
-    if (!r->endpoint)
-        r->endpoint = creds_endpoint(r->creds);
-    if (!r->region)
-        r->region = creds_region(r->creds);
-    return 0;
-}
-
-static int get_addressing(enum s3_addressing *out)
-{
-    const char *how = cfg.addressing;
-    bool auto_ = !how || strcmp(how, "auto") == 0;
-    *out = auto_ ? S3_AUTO : strcmp(how, "path") == 0 ? S3_PATH : S3_VIRTUAL;
-    if (*out == S3_VIRTUAL && strcmp(how, "virtual") != 0)
-        return err_set(E_USAGE, "option --addressing: %s is not path, virtual or auto",
-                       how);
-    return 0;
-}
-
-static int get_rules(struct scheme_rules *out, struct log *log)
-{
-    TRY(limits_check(&(struct limits){cfg.connections, cfg.piece, cfg.memory, cfg.rate,
-                                      cfg.retries, cfg.stall}));
-    *out = (struct scheme_rules){.http = {.connections = (int)cfg.connections,
-                                          .connect = 10,
-                                          .stall = cfg.stall,
-                                          .ca = cfg.ca},
-                                 .retries = (int)cfg.retries,
-                                 .endpoint = cfg.endpoint,
-                                 .region = cfg.region,
-                                 .requester_pays = cfg.requester_pays,
-                                 .no_checksum = cfg.no_checksum,
-                                 .check_etag = cfg.check_etag,
-                                 .log = log};
-    return get_addressing(&out->addressing);
-}
-
 static int put(struct tool *t)
 {
-    struct scheme_rules scheme;
+    struct scheme_rules scheme = {0};
     const struct put_rules rules = {.scheme = &scheme,
                                     .include = cfg.include,
                                     .exclude = cfg.exclude,
@@ -644,33 +466,23 @@ static int put(struct tool *t)
                                     .connections = (int)cfg.connections,
                                     .dry_run = cfg.dry_run,
                                     .log = &t->log};
-    if (t->inputs < 2)
-        return err_set(E_USAGE, "--put wants files or folders, and s3://bucket/prefix");
-    if (cfg.output || cfg.part || cfg.verify)
-        return err_set(E_USAGE, "--put does not go with -o, --part and --verify");
-    TRY(get_rules(&scheme, &t->log));
-    int rc = open_creds(&scheme, t->input + t->inputs - 1);
+    char **to = t->input + t->inputs - 1;
+    int rc = fetch_options_rules(&scheme, to, &t->log);
     if (rc == 0)
-        rc = put_run(t->input, t->inputs - 1, t->input[t->inputs - 1], &rules);
+        rc = put_run(t->input, t->inputs - 1, *to, &rules);
     creds_close(scheme.creds);
     return rc;
 }
 
 static int fetch(struct tool *t)
 {
-    struct run r = {.log = &t->log, .parts = 1, .manifest = {.journal = -1}};
-    if (t->inputs == 0 && !cfg.urls)
-        return err_set(E_USAGE, "no source given");
-    if (!cfg.output)
-        return err_set(E_USAGE, "no destination given (-o)");
-    if (strstr(cfg.output, "://"))
-        return err_set(E_USAGE,
-                       "-o %s: a folder of this machine is needed; --put uploads",
-                       cfg.output);
+    struct run r = {.log = &t->log,
+                    .fates = {.log = &t->log, .json = cfg.json},
+                    .parts = 1,
+                    .manifest = {.journal = -1}};
     if (cfg.part)
         TRY(num_parse_part(cfg.part, &r.part, &r.parts));
-    TRY(get_rules(&r.rules, r.log));
-    int rc = open_creds(&r.rules, t->input);
+    int rc = fetch_options_rules(&r.rules, t->input, r.log);
     if (rc == 0)
         rc = list_sources(&r, t->input, t->inputs);
     if (rc == 0)
@@ -691,8 +503,10 @@ int main(int argc, char **argv)
                                   "bring objects to a folder, verified and whole",
                                   "[options] source... -o DEST, or --put path... "
                                   "s3://bucket/prefix"},
-                        .options = options};
+                        .options = fetch_options};
     int rc = tool_begin(&tool, argc, argv);
+    if (rc == 0)
+        rc = fetch_options_check(tool.inputs);
     if (rc == 0)
         rc = cfg.put ? put(&tool) : fetch(&tool);
     return tool_end(&tool, rc);

@@ -20,6 +20,7 @@
 #include "crc.h"
 #include "digest.h"
 #include "err.h"
+#include "etag.h"
 #include "mem.h"
 #include "tool.h"
 #include "upload_request.h"
@@ -280,14 +281,13 @@ static int open_file(struct large *f, struct upload_worker *w)
 static bool is_there(const struct part *part, const char *bytes, size_t n)
 {
     char sum[SET_SUM];
-    uint8_t got[DIGEST_MAX], want[DIGEST_MAX];
-    char hex[33] = "";
+    uint8_t got[DIGEST_MAX], want[ETAG_MD5];
+    bool parts;
     if (!part->there)
         return false;
     if (part->sum[0])
         return strcmp(set_sum(sum, part->crc), part->sum) == 0;
-    if (sscanf(part->etag, "%*[\"]%32[0-9a-f]", hex) != 1 &&
-        sscanf(part->etag, "%32[0-9a-f]", hex) != 1)
+    if (etag_md5(want, part->etag, &parts) != 1 || parts)
         return false;
     struct digest *d = digest_open(DIGEST_MD5);
     if (!d)
@@ -295,8 +295,7 @@ static bool is_there(const struct part *part, const char *bytes, size_t n)
     digest_add(d, bytes, n);
     digest_take(d, got);
     digest_drop(d);
-    return digest_from_hex(want, digest_size(DIGEST_MD5), hex) &&
-           memcmp(got, want, digest_size(DIGEST_MD5)) == 0;
+    return memcmp(got, want, ETAG_MD5) == 0;
 }
 
 static int send_bytes(struct large *f, int64_t i, struct upload_worker *w, size_t n)

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "err.h"
+#include "etag.h"
 #include "file.h"
 #include "mem.h"
 
-enum { READ = 1 << 20, MD5_BYTES = 16 };
+enum { READ = 1 << 20 };
 
 static const char *const names[] = {"CRC-64/NVME", "CRC-32C", "CRC-32"};
 
@@ -30,31 +31,11 @@ static int take_crc(struct want *out, const struct object *o, const char *text,
     return 0;
 }
 
-/* "32 hex digits", or "32 hex digits-PARTS"; the number of parts, 1 for the first. */
-static int64_t read_etag(uint8_t sum[MD5_BYTES], const char *etag, bool *parts)
-{
-    char hex[2 * MD5_BYTES + 1];
-    int n = 0, end = 0;
-    *parts = false;
-    if (!etag || sscanf(etag, "\"%32[0-9a-fA-F]%n", hex, &end) != 1 ||
-        !digest_from_hex(sum, MD5_BYTES, hex))
-        return 0;
-    const char *rest = etag + end;
-    if (strcmp(rest, "\"") == 0)
-        return 1;
-    *parts = true;
-    size_t digits = *rest == '-' ? strspn(rest + 1, "0123456789") : 0;
-    if (digits == 0 || digits > 5 || strcmp(rest + 1 + digits, "\"") != 0)
-        return 0;
-    sscanf(rest + 1, "%d", &n);
-    return n;
-}
-
 int64_t want_parts(const struct object *o)
 {
-    uint8_t sum[MD5_BYTES];
+    uint8_t sum[ETAG_MD5];
     bool parts;
-    return read_etag(sum, o->etag, &parts);
+    return etag_md5(sum, o->etag, &parts);
 }
 
 /* An ETag is an MD5 when the bytes are stored as they are, or encrypted by S3 alone. */
@@ -62,7 +43,7 @@ static void take_etag(struct want *out, const struct object *o, const struct hea
                       int64_t part)
 {
     bool parts;
-    int64_t n = read_etag(out->sum, o->etag, &parts);
+    int64_t n = etag_md5(out->sum, o->etag, &parts);
     if (h->encryption[0] && strcmp(h->encryption, "AES256") != 0)
         out->missing = "it is encrypted with a key of KMS, so its ETag is no MD5";
     else if (n == 0)
