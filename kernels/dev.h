@@ -56,8 +56,9 @@ struct dev {
 int dev_open(struct dev **out, const char *name, struct par *par);
 void dev_close(struct dev *d);
 
-/* dev_outline fills a device that can be asked for its type and its parts, and nothing
- * else: what is planned for a card needs no card, and no build with CUDA. */
+/* dev_outline fills a device that can be asked for its type, its parts and what packed
+ * weights take, and nothing else: what is planned for a card needs no card, and no
+ * build with CUDA. */
 int dev_outline(struct dev *d, const char *name);
 const struct dev_part *dev_parts(const struct dev *d);
 

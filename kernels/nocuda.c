@@ -12,8 +12,18 @@ static int refuse(struct dev *d, int index)
     return err_set(E_CONFIG, "this build has no CUDA, build with make CUDA=1");
 }
 
-const struct backend cuda_backend = {
-    .name = "cuda", .act = DT_BF16, .parts = cuda_parts, .open = refuse};
+/* What is planned without a card: a weight is packed as it is. */
+static size_t pack_bytes(const struct dev *d, struct tensor w)
+{
+    (void)d;
+    return tensor_bytes(&w);
+}
+
+const struct backend cuda_backend = {.name = "cuda",
+                                     .act = DT_BF16,
+                                     .parts = cuda_parts,
+                                     .open = refuse,
+                                     .pack_bytes = pack_bytes};
 
 double cuda_mma_peak(struct dev *d, int loops)
 {

@@ -86,17 +86,23 @@ static struct tensor *view_at(struct drafter *m, int64_t i)
     return &w->layer[i / PARAM_PER_LAYER][i % PARAM_PER_LAYER];
 }
 
+/* match finds all parameters in the files. */
+static int match(struct drafter *m, struct weights *w, const struct st_model *files)
+{
+    for (int64_t i = 0; i < m->table.params; i++) {
+        const struct param *p = &m->table.param[i];
+        weights_want(w, view_at(m, i), p->rank == 2 ? WEIGHTS_PANELS : WEIGHTS_ACT,
+                     p->dim[0], p->rank == 2 ? p->dim[1] : 0, "%s", p->name);
+    }
+    return weights_match(w, files);
+}
+
 static int load(struct drafter *m, const struct st_model *files)
 {
     struct arena plan = arena_plan();
     struct weights w = {0};
     int rc;
-    for (int64_t i = 0; i < m->table.params; i++) {
-        const struct param *p = &m->table.param[i];
-        weights_want(&w, view_at(m, i), p->rank == 2 ? WEIGHTS_PANELS : WEIGHTS_ACT,
-                     p->dim[0], p->rank == 2 ? p->dim[1] : 0, "%s", p->name);
-    }
-    TRY_GOTO(rc, weights_match(&w, files), out);
+    TRY_GOTO(rc, match(m, &w, files), out);
     TRY_GOTO(rc, weights_load(&w, m->dev, &plan), out);
     TRY_GOTO(rc, open_rope(m, &plan), out);
     TRY_GOTO(rc, arena_open(&m->arena, m->dev, "the drafter", plan.used), out);
@@ -123,6 +129,26 @@ out:
     st_model_close(&files);
     if (rc < 0)
         drafter_drop(m);
+    return rc;
+}
+
+int drafter_check(const char *dir, const struct target_config *target)
+{
+    struct st_model files = {0};
+    struct weights w = {0};
+    struct drafter m = {0};
+    struct drafter_config c;
+    int rc;
+    TRY(config_drafter(&c, dir));
+    TRY(config_drafter_check(&c, target));
+    struct tensor embed = tensor_of(NULL, DT_BF16, T2(target->vocab, target->hidden));
+    TRY_GOTO(rc, begin(&m, NULL, &c, embed, embed), out);
+    TRY_GOTO(rc, st_model_open(&files, dir), out);
+    rc = match(&m, &w, &files);
+out:
+    weights_drop(&w);
+    st_model_close(&files);
+    drafter_drop(&m);
     return rc;
 }
 

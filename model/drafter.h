@@ -42,6 +42,10 @@ int drafter_load(struct drafter *m, struct dev *d, const char *dir, struct tenso
                  struct tensor head);
 void drafter_drop(struct drafter *m);
 
+/* drafter_check finds what drafter_load would of DIR, and what does not fit the target,
+ * without a device. */
+int drafter_check(const char *dir, const struct target_config *target);
+
 /* ---- training ---- */
 
 /* What one packed row asks of the drafter; host arrays, borrowed. */

@@ -6,12 +6,31 @@
 #include "err.h"
 #include "mem.h"
 
-/* open_with opens the first `layers` layers (-1: all) and the head in the given form,
- * or, with `only`, tells what they would take and leaves the device alone. Everything
- * that can be wrong with a checkpoint is found before the device is asked for memory.
- */
+/* read_shape reads the config and settles that the first `layers` layers (-1: all) are
+ * wanted. */
+static int read_shape(struct target *t, const char *dir, int64_t layers,
+                      enum target_head head)
+{
+    TRY(config_target(&t->config, dir));
+    t->layers = layers < 0 ? t->config.layers : layers;
+    if (head == TARGET_LOGITS && t->layers != t->config.layers)
+        bug("a head behind %lld of %lld layers", (long long)t->layers,
+            (long long)t->config.layers);
+    if (t->layers > t->config.layers)
+        return err_set(E_CONFIG, "%s: layer %lld is wanted, the last one is %lld", dir,
+                       (long long)t->layers - 1, (long long)t->config.layers - 1);
+    t->layer = mem_zero((size_t)t->config.layers, sizeof *t->layer);
+    return t->layer ? 0 : E_MEMORY;
+}
+
+/* How much of opening is done. */
+enum extent { OUTLINE, WEIGHTS };
+
+/* open_with opens that many layers and the head in the given form.  Everything that can
+ * be wrong with a checkpoint is found before the device is asked for memory. */
 static int open_with(struct target **out, struct dev *d, const char *dir,
-                     int64_t layers, enum target_head head, size_t memory, size_t *only)
+                     int64_t layers, enum target_head head, size_t memory,
+                     enum extent extent)
 {
     struct st_model m = {0};
     struct target *t = mem_zero(1, sizeof *t);
@@ -19,23 +38,10 @@ static int open_with(struct target **out, struct dev *d, const char *dir,
     if (!t)
         return rc;
     t->dev = d;
-    TRY_GOTO(rc, config_target(&t->config, dir), out);
-    t->layers = layers < 0 ? t->config.layers : layers;
-    if (head == TARGET_LOGITS && layers >= 0 && t->layers != t->config.layers)
-        bug("a head behind %lld of %lld layers", (long long)t->layers,
-            (long long)t->config.layers);
-    if (t->layers > t->config.layers) {
-        rc = err_set(E_CONFIG, "%s: layer %lld is wanted, the last one is %lld", dir,
-                     (long long)t->layers - 1, (long long)t->config.layers - 1);
-        goto out;
-    }
-    t->layer = mem_zero((size_t)t->config.layers, sizeof *t->layer);
-    if (!t->layer) {
-        rc = E_MEMORY;
-        goto out;
-    }
+    TRY_GOTO(rc, read_shape(t, dir, layers, head), out);
     TRY_GOTO(rc, st_model_open(&m, dir), out);
-    rc = target_load(t, &m, head, memory, only);
+    rc = extent == OUTLINE ? target_measure(t, &m, head)
+                           : target_load(t, &m, head, memory);
 out:
     st_model_close(&m);
     if (rc < 0)
@@ -45,11 +51,24 @@ out:
     return rc;
 }
 
+/* layers_to is how many layers there are up to `last`; -1 stays: all. */
+static int64_t layers_to(int64_t last)
+{
+    return last < 0 ? -1 : last + 1;
+}
+
+int target_outline(struct target **out, struct dev *d, const char *dir,
+                   int64_t last_layer, enum target_head head)
+{
+    int64_t layers = head == TARGET_VOCABULARY ? 0 : layers_to(last_layer);
+    return open_with(out, d, dir, layers, head, 0, OUTLINE);
+}
+
 int target_open(struct target **out, struct dev *d, const char *dir, int64_t last_layer,
                 bool head)
 {
-    return open_with(out, d, dir, last_layer < 0 ? -1 : last_layer + 1,
-                     head ? TARGET_LOGITS : TARGET_HEADLESS, 0, NULL);
+    return open_with(out, d, dir, layers_to(last_layer),
+                     head ? TARGET_LOGITS : TARGET_HEADLESS, 0, WEIGHTS);
 }
 
 int target_random(struct target **out, struct dev *d, const struct target_config *c,
@@ -74,8 +93,8 @@ int target_random(struct target **out, struct dev *d, const struct target_config
 int target_open_within(struct target **out, struct dev *d, const char *dir,
                        int64_t last_layer, size_t memory)
 {
-    return open_with(out, d, dir, last_layer < 0 ? -1 : last_layer + 1, TARGET_HEADLESS,
-                     memory, NULL);
+    return open_with(out, d, dir, layers_to(last_layer), TARGET_HEADLESS, memory,
+                     WEIGHTS);
 }
 
 bool target_streams(const struct target *t)
@@ -85,17 +104,7 @@ bool target_streams(const struct target *t)
 
 int target_vocabulary(struct target **out, struct dev *d, const char *dir)
 {
-    return open_with(out, d, dir, 0, TARGET_VOCABULARY, 0, NULL);
-}
-
-int target_vocabulary_bytes(size_t *bytes, uint64_t *digest, struct dev *d,
-                            const char *dir)
-{
-    struct target *t;
-    TRY(open_with(&t, d, dir, 0, TARGET_VOCABULARY, 0, bytes));
-    *digest = t->digest;
-    target_close(t);
-    return 0;
+    return open_with(out, d, dir, 0, TARGET_VOCABULARY, 0, WEIGHTS);
 }
 
 void target_close(struct target *t)
@@ -127,6 +136,11 @@ int target_share(struct target **out, const struct target *t, struct dev *d)
 const struct target_config *target_config(const struct target *t)
 {
     return &t->config;
+}
+
+struct target_sizes target_sizes(const struct target *t)
+{
+    return t->sizes;
 }
 
 uint64_t target_digest(const struct target *t)

@@ -23,6 +23,27 @@
 
 struct target;
 
+/* What is wanted of the head: nothing (then no final norm either), the matrix packed
+ * for products, or its rows without the norm. */
+enum target_head { TARGET_HEADLESS, TARGET_LOGITS, TARGET_VOCABULARY };
+
+/* target_outline finds all that can be wrong with DIR's checkpoint: config.json, the
+ * index and its files, every tensor's name, type and shape, also of layers that are not
+ * wanted.  The errors are those of target_open, which looks no closer.  What comes out
+ * has no weights and runs no passes, but answers everything else; d, of which
+ * dev_outline is enough, is borrowed. */
+int target_outline(struct target **out, struct dev *d, const char *dir,
+                   int64_t last_layer, enum target_head head);
+
+/* What the weights take on a device. */
+struct target_sizes {
+    size_t whole;   /* all that are wanted */
+    size_t loading; /* beside them while they are loaded: the largest as stored */
+    size_t parts;   /* the embedding and two layers, where layers come one by one; 0
+                       with a head: such a target does not stream */
+};
+struct target_sizes target_sizes(const struct target *t);
+
 /* target_open maps DIR's checkpoint and copies what is needed to the device: layers
  * 0 .. last_layer (-1: all), and the final norm and head when `head`.  Unknown tensors,
  * missing ones and wrong shapes are E_FORMAT / E_CONFIG naming the tensor. */
@@ -58,11 +79,6 @@ struct tensor target_head(const struct target *t);
 
 /* target_vocabulary opens only those two matrices (for training a drafter). */
 int target_vocabulary(struct target **out, struct dev *d, const char *dir);
-
-/* target_vocabulary_bytes tells what those take on d, of which dev_outline is enough,
- * and the target's digest. */
-int target_vocabulary_bytes(size_t *bytes, uint64_t *digest, struct dev *d,
-                            const char *dir);
 
 struct target_pass {
     int64_t rows;

@@ -178,17 +178,21 @@ int target_open_rope(struct target *t, struct arena *a)
 }
 
 /* measure finds all tensors and tells what they take. */
-static int measure(struct want *k, const struct st_model *m, enum target_head head,
-                   size_t *bytes)
+static int measure(struct want *k, const struct st_model *m, enum target_head head)
 {
     struct target *t = k->t;
     struct arena plan = arena_plan();
+    struct target_stream_sizes s = {0};
     want_all(k, m, head);
     TRY(weights_match(&k->w, m));
     TRY(st_model_digest(m, &t->digest));
     TRY(weights_load(&k->w, t->dev, &plan));
     TRY(target_open_rope(t, &plan));
-    *bytes = plan.used;
+    if (head == TARGET_HEADLESS)
+        TRY(target_stream_measure(t, &k->w, &s));
+    t->sizes = (struct target_sizes){.whole = plan.used,
+                                     .loading = weights_loading(&k->w),
+                                     .parts = s.stays + s.stage + s.place};
     return 0;
 }
 
@@ -202,20 +206,25 @@ static struct want want_new(struct target *t, const struct st_model *m)
     return k;
 }
 
-int target_load(struct target *t, struct st_model *m, enum target_head head,
-                size_t memory, size_t *only)
+int target_measure(struct target *t, const struct st_model *m, enum target_head head)
 {
     struct want k = want_new(t, m);
-    size_t bytes;
+    int rc = measure(&k, m, head);
+    weights_drop(&k.w);
+    return rc;
+}
+
+int target_load(struct target *t, struct st_model *m, enum target_head head,
+                size_t memory)
+{
+    struct want k = want_new(t, m);
     int rc;
-    TRY_GOTO(rc, measure(&k, m, head, only ? only : &bytes), out);
-    if (only)
-        goto out;
-    if (memory && bytes > memory) {
+    TRY_GOTO(rc, measure(&k, m, head), out);
+    if (memory && t->sizes.whole > memory) {
         rc = target_stream_open(t, m, &k.w, memory);
         goto out;
     }
-    TRY_GOTO(rc, arena_open(&t->arena, t->dev, "the target", bytes), out);
+    TRY_GOTO(rc, arena_open(&t->arena, t->dev, "the target", t->sizes.whole), out);
     TRY_GOTO(rc, weights_load(&k.w, t->dev, &t->arena), out);
     TRY_GOTO(rc, target_open_rope(t, &t->arena), out);
     if (!t->head.data && head == TARGET_VOCABULARY)

@@ -43,18 +43,16 @@ struct target {
     int64_t layers;      /* loaded: 0 .. layers - 1 */
     bool shared;         /* weights belong to another target */
     uint64_t digest;
+    struct target_sizes sizes;
     struct target_stream *stream; /* owned; NULL: all layers are there */
 };
 
-/* What is wanted of the head: nothing (then no final norm either), the matrix packed
- * for products, or its rows without the norm. */
-enum target_head { TARGET_HEADLESS, TARGET_LOGITS, TARGET_VOCABULARY };
-
 /* target_load fills the weights of t, whose config and layers are set, in at most
- * `memory` bytes (0: any), or, with `only`, does no more than tell what that takes on
- * the device.  Where the layers must be brought one by one, *m is moved into t. */
+ * `memory` bytes (0: any).  Where the layers must be brought one by one, *m is moved
+ * into t.  target_measure does all of it that needs no device: digest and sizes. */
 int target_load(struct target *t, struct st_model *m, enum target_head head,
-                size_t memory, size_t *only);
+                size_t memory);
+int target_measure(struct target *t, const struct st_model *m, enum target_head head);
 
 /* target_open_rope carves the frequencies. */
 int target_open_rope(struct target *t, struct arena *a);
@@ -64,6 +62,14 @@ static inline int target_part(int64_t l)
 {
     return (int)l + 1;
 }
+
+/* target_stream_measure finds what stays on the device, and the largest layer as stored
+ * and as placed. */
+struct target_stream_sizes {
+    size_t stays, stage, place;
+};
+int target_stream_measure(struct target *t, struct weights *w,
+                          struct target_stream_sizes *s);
 
 /* target_stream_open takes over model and wants, and loads what stays; E_CONFIG when
  * that and two layers are more than `memory`. */

@@ -17,30 +17,29 @@
 #include "mem.h"
 #include "num.h"
 
-/* measure finds what stays, and the largest layer as stored and as placed. */
-static int measure(struct target *t, struct weights *w, size_t *stays, size_t *stage,
-                   size_t *place)
+int target_stream_measure(struct target *t, struct weights *w,
+                          struct target_stream_sizes *s)
 {
     struct arena plan = arena_plan();
-    *stage = *place = 0;
+    *s = (struct target_stream_sizes){0};
     TRY(weights_load_part(w, t->dev, &plan, 0));
     TRY(target_open_rope(t, &plan));
-    *stays = plan.used;
+    s->stays = plan.used;
     for (int64_t l = 0; l < t->layers; l++) {
         struct arena from = arena_plan(), to = arena_plan();
         weights_place(w, t->dev, &to, &from, target_part(l));
-        *stage = from.used > *stage ? from.used : *stage;
-        *place = to.used > *place ? to.used : *place;
+        s->stage = from.used > s->stage ? from.used : s->stage;
+        s->place = to.used > s->place ? to.used : s->place;
     }
     return 0;
 }
 
-static int load(struct target *t, size_t stays, size_t stage, size_t place)
+static int load(struct target *t, const struct target_stream_sizes *bytes)
 {
     struct target_stream *s = t->stream;
-    TRY(arena_open(&t->arena, t->dev, "the target", stays));
-    TRY(arena_open(&s->stage, t->dev, "a layer", stage));
-    TRY(arena_open(&s->place, t->dev, "a layer", place));
+    TRY(arena_open(&t->arena, t->dev, "the target", bytes->stays));
+    TRY(arena_open(&s->stage, t->dev, "a layer", bytes->stage));
+    TRY(arena_open(&s->place, t->dev, "a layer", bytes->place));
     TRY(weights_load_part(&s->weights, t->dev, &t->arena, 0));
     return target_open_rope(t, &t->arena);
 }
@@ -49,14 +48,13 @@ int target_stream_open(struct target *t, struct st_model *m, struct weights *w,
                        size_t memory)
 {
     char need[16], have[16];
-    size_t stays, stage, place;
-    TRY(measure(t, w, &stays, &stage, &place));
-    if (stays + stage + place > memory)
+    struct target_stream_sizes bytes;
+    TRY(target_stream_measure(t, w, &bytes));
+    if (t->sizes.parts > memory)
         return err_set(E_CONFIG,
                        "%s: embedding and two layers of the target take %s, %s are "
                        "allowed",
-                       m->dir,
-                       num_bytes(need, sizeof need, (double)(stays + stage + place)),
+                       m->dir, num_bytes(need, sizeof need, (double)t->sizes.parts),
                        num_bytes(have, sizeof have, (double)memory));
     struct target_stream *s = t->stream = mem_zero(1, sizeof *s);
     if (!s)
@@ -66,7 +64,7 @@ int target_stream_open(struct target *t, struct st_model *m, struct weights *w,
     s->brought = -1;
     *m = (struct st_model){0};
     *w = (struct weights){0};
-    return load(t, stays, stage, place);
+    return load(t, &bytes);
 }
 
 void target_stream_close(struct target *t)

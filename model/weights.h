@@ -70,6 +70,10 @@ int weights_match(struct weights *w, const struct st_model *m);
  * the tensors. */
 int weights_load(struct weights *w, struct dev *d, struct arena *a);
 
+/* weights_loading is what weights_load takes on the device beside the arena, and gives
+ * back. */
+size_t weights_loading(const struct weights *w);
+
 /* A model that is too large for the device is loaded by parts, a layer each, numbered
  * from 1; part 0 stays.  weights_load_part is weights_load of one; weights_bring puts a
  * part's tensors as they are stored into `stage`, ahead (dev_put_ahead), and

@@ -205,6 +205,11 @@ out:
     return rc;
 }
 
+size_t weights_loading(const struct weights *w)
+{
+    return staging_bytes(w, ALL);
+}
+
 int weights_load(struct weights *w, struct dev *d, struct arena *a)
 {
     return load(w, d, a, ALL);

@@ -39,11 +39,10 @@ static int read_input(struct live *x)
 {
     const struct eval_options *o = x->o;
     const char *files[] = {o->ids, o->emit, o->rounds, NULL};
-    struct target_config c;
 
-    TRY(config_target(&c, o->target));
-    TRY(prompt_read(&x->prompts, x->tool->input[0], c.vocab, o->prompts));
-    TRY(models_find(&x->models, o->target, o->drafter));
+    TRY(models_find(&x->models, o->device, o->target, TARGET_LOGITS, o->drafter));
+    TRY(prompt_read(&x->prompts, x->tool->input[0],
+                    target_config(x->models.shape)->vocab, o->prompts));
     TRY(report_origin(&x->made_of, &x->models, x->prompts.digest));
     return report_done(o->output, buf_text(&x->made_of), files);
 }
@@ -93,7 +92,6 @@ static int open_drafters(struct live *x)
     struct tensor embed = target_embed(x->target), head = target_head(x->target);
 
     TRY(drafter_load(&x->trained, x->dev, x->models.drafter_dir, embed, head));
-    TRY(config_drafter_check(&x->trained.config, target_config(x->target)));
     return open_untrained(x);
 }
 

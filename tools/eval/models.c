@@ -5,13 +5,14 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "drafter.h"
 #include "err.h"
 #include "file.h"
 #include "mem.h"
 #include "safetensors.h"
 
-/* digest fills `text`, and `trained_on` with the target that the files' metadata name,
- * "" when none. */
+/* digest fills `text`, and `trained_on` with the target that the drafter's metadata
+ * name, "" when none. */
 static int digest(char text[HASH_TEXT], char trained_on[HASH_TEXT], const char *dir)
 {
     struct st_model m = {0};
@@ -62,15 +63,19 @@ static int find_drafter(struct models *m, const char *dir)
     return rc;
 }
 
-int models_find(struct models *m, const char *target, const char *drafter)
+int models_find(struct models *m, const char *device, const char *target,
+                enum target_head head, const char *drafter)
 {
     char trained_on[HASH_TEXT];
 
     *m = (struct models){0};
-    TRY(digest(m->target, trained_on, target));
+    TRY(dev_outline(&m->card, device));
+    TRY(target_outline(&m->shape, &m->card, target, -1, head));
+    hash_text(m->target, target_digest(m->shape));
     if (!drafter || !*drafter)
         return 0;
     TRY(find_drafter(m, drafter));
+    TRY(drafter_check(m->drafter_dir, target_config(m->shape)));
     TRY(digest(m->drafter, trained_on, m->drafter_dir));
     if (*trained_on && strcmp(trained_on, m->target) != 0)
         return err_set(E_FORMAT, "%s: trained on target %s, %s is %s", m->drafter_dir,
@@ -81,5 +86,6 @@ int models_find(struct models *m, const char *target, const char *drafter)
 void models_drop(struct models *m)
 {
     mem_free(m->drafter_dir);
+    target_close(m->shape);
     *m = (struct models){0};
 }

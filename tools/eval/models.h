@@ -4,17 +4,23 @@
 #define MODELS_H
 
 #include "hash.h"
+#include "target.h"
 
 struct models {
+    struct dev card;         /* an outline */
+    struct target *shape;    /* of the target: looked at, not loaded */
     char *drafter_dir;       /* owned; NULL: no drafter */
     char target[HASH_TEXT];  /* digests as text */
     char drafter[HASH_TEXT]; /* "" without */
 };
 
-/* models_find reads both checkpoints' headers.  drafter (NULL or "": none) is a
- * checkpoint or a run of draft-train, whose newest checkpoint is taken.  A drafter
- * whose metadata name another target is E_FORMAT; published ones name none. */
-int models_find(struct models *m, const char *target, const char *drafter);
+/* models_find looks at both checkpoints for a device, which it does not open, and finds
+ * all that is wrong with them and between them; `head` as for target_outline.  drafter
+ * (NULL or "": none) is a checkpoint or a run of draft-train, whose newest checkpoint
+ * is taken.  A drafter whose metadata name another target is E_FORMAT; published ones
+ * name none. */
+int models_find(struct models *m, const char *device, const char *target,
+                enum target_head head, const char *drafter);
 void models_drop(struct models *m); /* zero struct is fine */
 
 #endif

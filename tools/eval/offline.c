@@ -48,7 +48,6 @@ static int open_models(struct offline *x)
     TRY(target_vocabulary(t, x->dev, o->target));
     TRY(drafter_load(&x->drafter, x->dev, x->models.drafter_dir, target_embed(*t),
                      target_head(*t)));
-    TRY(config_drafter_check(&x->drafter.config, target_config(*t)));
     return tally_open(&x->tally, x->drafter.config.block);
 }
 
@@ -256,9 +255,11 @@ int offline_run(struct tool *tool, const struct eval_options *o)
     struct offline x = {.tool = tool, .o = o};
     int rc;
 
+    TRY_GOTO(
+        rc, models_find(&x.models, o->device, o->target, TARGET_VOCABULARY, o->drafter),
+        out);
     TRY_GOTO(rc, shard_open(&x.shards, tool->input, tool->inputs), out);
     shard_watch(x.shards, &tool_stop);
-    TRY_GOTO(rc, models_find(&x.models, o->target, o->drafter), out);
     TRY_GOTO(rc, is_done(&x), out);
     if (rc == 1) {
         log_note(&tool->log, "%s: complete, nothing to do", o->output);

@@ -115,8 +115,8 @@ struct run {
     struct valid valid;
     struct drafter_config config;
     struct par *par;
-    struct dev *dev, outline; /* outline: for the plan */
-    struct target *target;
+    struct dev *dev, card;         /* card: an outline, for the plan */
+    struct target *target, *shape; /* shape: looked at, not loaded */
     struct plan_for ask;
     struct buf options; /* the record of options, resolved */
     char *log_path;
@@ -140,18 +140,25 @@ static int check_call(const struct tool *t)
     return recipe_check(&recipe);
 }
 
+/* look finds what is wrong with the target's files; no device is needed. */
+static int look(struct run *r)
+{
+    TRY(dev_outline(&r->card, cfg.device));
+    return target_outline(&r->shape, &r->card, cfg.target, -1, TARGET_VOCABULARY);
+}
+
 /* resolve opens the input and settles shape and steps. */
 static int resolve(struct run *r)
 {
-    struct target_config target;
+    const struct target_config *target = target_config(r->shape);
     const struct intake_about *a = &r->in.about;
-    TRY(config_target(&target, cfg.target));
     TRY(intake_open(&r->in, r->tool->input, r->tool->inputs));
     shard_watch(r->in.reader, &tool_stop);
-    if (a->hidden != target.hidden)
+    if (a->hidden != target->hidden)
         return err_set(E_FORMAT, "%s: hidden states of width %lld, the target has %lld",
-                       r->in.view.name, (long long)a->hidden, (long long)target.hidden);
-    TRY(recipe_shape(&recipe, &r->config, &target, a->tap, a->taps));
+                       r->in.view.name, (long long)a->hidden,
+                       (long long)target->hidden);
+    TRY(recipe_shape(&recipe, &r->config, target, a->tap, a->taps));
     TRY(recipe_steps(&recipe, a->rows));
     opt_record(&r->options, options);
     return buf_check(&r->options);
@@ -169,21 +176,19 @@ static struct batch_shape batch_shape(const struct run *r)
 }
 
 /* ask_plan finds out what is to be planned for, from the target's files and the rows',
- * which must belong together; no device is needed. */
+ * which must belong together. */
 static int ask_plan(struct run *r)
 {
     char was[HASH_TEXT], now[HASH_TEXT];
-    uint64_t digest;
-    TRY(dev_outline(&r->outline, cfg.device));
-    TRY(target_vocabulary_bytes(&r->ask.vocabulary, &digest, &r->outline, cfg.target));
     hash_text(was, r->in.about.target);
-    hash_text(now, digest);
+    hash_text(now, target_digest(r->shape));
     if (strcmp(was, now) != 0)
         return err_set(E_FORMAT, "%s: hidden states of another target (%s; %s is %s)",
                        r->in.view.name, was, cfg.target, now);
     if (cfg.valid)
         TRY(valid_open(&r->valid, cfg.valid, &r->in.about));
-    r->ask.dev = &r->outline;
+    r->ask.dev = &r->card;
+    r->ask.vocabulary = target_sizes(r->shape).whole;
     r->ask.shape = batch_shape(r);
     r->ask.accumulate = recipe.accumulate > 1;
     return 0;
@@ -312,6 +317,7 @@ static void close_run(struct run *r)
     room_close(&r->room);
     comm_close(&r->comm);
     target_close(r->target);
+    target_close(r->shape);
     dev_close(r->dev);
     par_close(r->par);
     valid_close(&r->valid);
@@ -336,6 +342,7 @@ static int train(struct tool *t)
     struct run r = {.tool = t, .record = {.fd = -1}};
     int rc;
     TRY_GOTO(rc, check_call(t), out);
+    TRY_GOTO(rc, look(&r), out);
     TRY_GOTO(rc, resolve(&r), out);
     TRY_GOTO(rc, ask_plan(&r), out);
     if (cfg.plan) {
