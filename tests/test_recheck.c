@@ -78,10 +78,11 @@ static const char *write_run(enum fault fault)
     struct capture c;
     struct hidden_row row;
     struct shard_writer *w;
-    struct target_config config;
     char digest[HASH_TEXT];
     int64_t have;
-    kit_ok(capture_identify(&config, digest, model));
+    kit_ok(dev_open(&d, "cpu", NULL));
+    kit_ok(target_open(&t, d, model, -1, false));
+    hash_text(digest, target_digest(t));
     if (fault == OTHER_TARGET)
         digest[0] = digest[0] == '0' ? '1' : '0';
     const char *meta[] = {"target", digest, "taps", "0,2", "aux", "bf16"};
@@ -92,8 +93,6 @@ static const char *write_run(enum fault fault)
                               .metas = 3,
                               .rows_per_shard = 4};
     hidden_columns(&o, &f);
-    kit_ok(dev_open(&d, "cpu", NULL));
-    kit_ok(target_open(&t, d, model, -1, false));
     kit_ok(taps_parse(&taps, "0,2", 4));
     kit_ok(capture_open(&c, t, d, &taps, &f, 0, 1));
     kit_ok(hidden_row_new(&row, &f, d));
@@ -120,9 +119,7 @@ static int recheck(enum fault fault, int64_t rows)
     struct log log;
     struct recheck_plan p = {.path = path,
                              .paths = 1,
-                             .target = model,
-                             .device = "cpu",
-                             .threads = 1,
+                             .rig = {.target = model, .device = "cpu", .threads = 1},
                              .rows = rows};
     log_start(&log, NULL, "test", false);
     int rc = recheck_rows(&p, &log);

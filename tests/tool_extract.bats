@@ -156,6 +156,13 @@ same() { diff -r "$hidden" "$1"; }
     run "$BIN/draft-extract" -m "$target" --verify 3 "$tmp/more"
     [ "$status" = 0 ]
     [[ $output == *"3 of $rows rows verified, 3 identical"* ]]
+    for memory in 2G 320KiB; do
+        run "$BIN/draft-extract" -m "$target" --weights 320KiB --memory $memory -j 3 \
+            --verify 1000 "$tmp/more"
+        [ "$status" = 0 ]
+        [[ $output == *"does not fit: its layers are brought one by one"* ]]
+        [[ $output == *"$rows of $rows rows verified, $rows identical"* ]]
+    done
     run "$BIN/draft-extract" -m tests/golden/target-qwen3-tied/model --verify 3 "$hidden"
     [ "$status" = 78 ]
     [[ $output == *"made by target"* ]]

@@ -13,24 +13,9 @@
 #include "mem.h"
 #include "num.h"
 #include "op.h"
-#include "safetensors.h"
 #include "span.h"
 
 enum { PIECE_MIN = 16 };
-
-int capture_identify(struct target_config *c, char digest[HASH_TEXT], const char *dir)
-{
-    struct st_model model = {0};
-    uint64_t value;
-
-    TRY(config_target(c, dir));
-    TRY(st_model_open(&model, dir));
-    int rc = st_model_digest(&model, &value);
-    st_model_close(&model);
-    if (rc == 0)
-        hash_text(digest, value);
-    return rc;
-}
 
 /* ---- memory ---- */
 

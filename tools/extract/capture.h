@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "cache.h"
-#include "hash.h"
 #include "hidden.h"
 #include "target.h"
 #include "taps.h"
@@ -43,9 +42,6 @@ struct capture {
     struct target_pass pass[CAPTURE_GROUP];
     int32_t *ids, *pos, *lo, *hi; /* [group, S] */
 };
-
-/* capture_identify reads a target's config and digest, without its weights. */
-int capture_identify(struct target_config *c, char digest[HASH_TEXT], const char *dir);
 
 /* capture_open makes room for rows of form->length tokens in at most `memory` bytes
  * (0: any) beside the weights, and never more than a card has left; E_CONFIG names what

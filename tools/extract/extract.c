@@ -8,15 +8,11 @@
 #include <string.h>
 
 #include "band.h"
-#include "capture.h"
 #include "feed.h"
-#include "pump.h"
 #include "hash.h"
-#include "hidden.h"
 #include "num.h"
-#include "par.h"
 #include "recheck.h"
-#include "taps.h"
+#include "rig.h"
 #include "tool.h"
 
 static struct {
@@ -74,19 +70,13 @@ static const struct opt options[] = {
 /* Everything a run holds; closed by close_all in any state. */
 struct extract {
     struct tool *tool;
-    struct par *compute;
-    struct dev *dev;
     struct feed feed;
-    struct taps taps;
-    struct target *target;
-    struct pump pump;
+    struct rig rig;
     struct shard_writer *writer;
-    struct hidden_form form;
     struct band band;
     int part, parts;
     int64_t rows, total; /* rows written; to write, 0 unknown */
     int64_t bytes;       /* of what was written */
-    size_t held;         /* device memory that the run was planned to take */
 };
 
 /* ---- options ---- */
@@ -106,8 +96,7 @@ static int check_options(struct extract *x)
     if (cfg.band != 0 && !(cfg.band > 1))
         return err_set(E_USAGE, "--band %g: 0 or above 1", cfg.band);
     x->band.factor = cfg.band;
-    x->form.fp8 = !bf16;
-    x->form.last = cfg.last;
+    x->rig.form.fp8 = !bf16;
     TRY(num_parse_part(cfg.part, &x->part, &x->parts));
     if (x->parts > 1 && cfg.from_row > 0)
         return err_set(E_USAGE, "--part and --from-row exclude each other");
@@ -124,20 +113,23 @@ static int open_input(struct extract *x)
     else if (cfg.from_row > 0)
         TRY(feed_from(&x->feed, cfg.from_row));
     x->total = x->feed.stop >= 0 ? x->feed.stop - x->feed.next : 0;
-    x->form.length = x->feed.length;
+    x->rig.form.length = x->feed.length;
     return 0;
 }
 
-/* identify reads what the shards' metadata say of the target, without its weights. */
-static int identify(struct extract *x, char digest[HASH_TEXT])
+static struct rig_options rig_options(void)
 {
-    struct target_config config;
+    return (struct rig_options){.target = cfg.target,
+                                .device = cfg.device,
+                                .threads = tool_common.threads,
+                                .memory = (size_t)cfg.memory,
+                                .weights = (size_t)cfg.weights};
+}
 
-    TRY(capture_identify(&config, digest, cfg.target));
-    x->form.width = config.hidden;
-    TRY(taps_parse(&x->taps, cfg.taps, config.layers));
-    x->form.taps = x->taps.n;
-    return 0;
+static int check_target(struct extract *x)
+{
+    const struct rig_options o = rig_options();
+    return rig_check(&x->rig, &o, cfg.taps, cfg.last);
 }
 
 /* check_resumed compares the text of the last shard that is there with the input, and
@@ -202,20 +194,19 @@ static void add_meta(const char **meta, int64_t *n, const char *key, const char 
  * skipped in the input. */
 static int open_output(struct extract *x)
 {
-    char target[HASH_TEXT], input[HASH_TEXT];
+    char input[HASH_TEXT];
     uint64_t value = 0;
     int64_t have = 0;
 
-    TRY(identify(x, target));
     if (x->feed.stop >= 0)
         TRY(shard_digest(x->feed.reader, &value));
-    const char *meta[14] = {"version", TOOL_VERSION,    "target", target,
-                            "opening", x->feed.opening, "taps",   x->taps.text,
+    const char *meta[14] = {"version", TOOL_VERSION,    "target", x->rig.digest,
+                            "opening", x->feed.opening, "taps",   x->rig.taps.text,
                             "aux",     cfg.aux};
     int64_t metas = 5;
     if (*x->feed.source)
         add_meta(meta, &metas, "source", x->feed.source);
-    if (x->form.last)
+    if (x->rig.form.last)
         add_meta(meta, &metas, "last_side", "before");
     struct shard_options o = {
         .name = "hidden",
@@ -227,7 +218,7 @@ static int open_output(struct extract *x)
         .input = x->feed.stop >= 0 ? hash_text(input, value) : NULL,
         .first_row = x->feed.next,
     };
-    hidden_columns(&o, &x->form);
+    hidden_columns(&o, &x->rig.form);
     int rc = shard_create(&x->writer, cfg.output, &o, &have);
     if (rc == 1)
         return drain(x);
@@ -238,63 +229,10 @@ static int open_output(struct extract *x)
     return check_resumed(x, o.first_row + have);
 }
 
-/* weights_memory is what the target may keep on the device: as was said, else what is
- * there beside the working memory of a pass. */
-static int weights_memory(const struct extract *x, size_t *memory)
-{
-    struct dev_memory m;
-    *memory = (size_t)cfg.weights;
-    int told = cfg.weights ? 0 : dev_memory(x->dev, &m);
-    if (told > 0) {
-        size_t work = (size_t)cfg.memory;
-        work = work && work < m.available / 2 ? work : m.available / 2;
-        *memory = m.available - work;
-    }
-    return told;
-}
-
-/* tell_memory says what is taken, of which `target` by weights and the device itself:
- * nothing is added while rows are computed. */
-static void tell_memory(struct extract *x, size_t target)
-{
-    char weights[32], passes[32], all[32];
-    num_bytes(weights, sizeof weights, (double)target);
-    num_bytes(passes, sizeof passes, (double)(x->dev->held - target));
-    num_bytes(all, sizeof all, (double)x->dev->held);
-    if (target_streams(x->target))
-        log_note(&x->tool->log,
-                 "the target does not fit: its layers are brought one by one, each for "
-                 "%d rows; it takes %s, their passes %s, %s in all",
-                 x->pump.capture.group, weights, passes, all);
-    else
-        log_more(&x->tool->log, "the target takes %s, passes %s, %s in all", weights,
-                 passes, all);
-    x->held = x->dev->held;
-}
-
-static int open_target(struct extract *x)
-{
-    const struct taps *t = &x->taps;
-    int64_t last = cfg.last ? -1 : t->layer[t->n - 1];
-    size_t weights;
-
-    TRY(par_open(&x->compute, (int)tool_common.threads));
-    TRY(dev_open(&x->dev, cfg.device, x->compute));
-    TRY(weights_memory(x, &weights));
-    TRY(target_open_within(&x->target, x->dev, cfg.target, last, weights));
-    size_t target = x->dev->held;
-    TRY(pump_open(&x->pump, x->target, x->dev, t, &x->form, (size_t)cfg.memory));
-    tell_memory(x, target);
-    return 0;
-}
-
 static void close_all(struct extract *x)
 {
     shard_abandon(x->writer);
-    pump_close(&x->pump);
-    target_close(x->target);
-    dev_close(x->dev);
-    par_close(x->compute);
+    rig_close(&x->rig);
     feed_close(&x->feed);
 }
 
@@ -311,10 +249,10 @@ static int next_row(void *ctx, struct hidden_row *out)
     int rc = feed_next(&x->feed, &row);
     if (rc < 1)
         return rc;
-    if (row.text.length != x->form.length)
+    if (row.text.length != x->rig.form.length)
         return err_set(E_FORMAT, "%s: rows of %lld tokens after rows of %lld",
                        x->feed.view.name, (long long)row.text.length,
-                       (long long)x->form.length);
+                       (long long)x->rig.form.length);
     hidden_row_text(out, &row);
     return 1;
 }
@@ -323,11 +261,13 @@ static int write_row(void *ctx, const struct hidden_row *row)
 {
     struct extract *x = ctx;
 
-    TRY(band_add(&x->band, row, &x->form, &x->taps));
-    TRY(hidden_row_write(x->writer, row, &x->form));
+    const struct hidden_form *f = &x->rig.form;
+
+    TRY(band_add(&x->band, row, f, &x->rig.taps));
+    TRY(hidden_row_write(x->writer, row, f));
     x->rows++;
-    log_progress(&x->tool->log, x->rows * x->form.length, x->total * x->form.length,
-                 "tokens", NULL);
+    log_progress(&x->tool->log, x->rows * f->length, x->total * f->length, "tokens",
+                 NULL);
     return 0;
 }
 
@@ -337,9 +277,7 @@ static int run_rows(struct extract *x)
     char digest[HASH_TEXT];
     uint64_t input;
 
-    TRY(pump_run(&x->pump, &ends));
-    if (x->dev->held != x->held)
-        bug("%zu bytes of the device in use, %zu were planned", x->dev->held, x->held);
+    TRY(rig_run(&x->rig, &ends));
     TRY(shard_digest(x->feed.reader, &input));
     TRY(shard_end_meta(x->writer, "input", hash_text(digest, input)));
     TRY(shard_flush(x->writer));
@@ -353,14 +291,15 @@ static int run_rows(struct extract *x)
  * when the output was what the target waited for. */
 static void report(struct extract *x)
 {
-    double waiting = pump_waiting(&x->pump);
+    const struct taps *t = &x->rig.taps;
+    double waiting = pump_waiting(&x->rig.pump);
     if (waiting > 0.02)
         log_note(&x->tool->log,
                  "the target waited for the output in %.0f %% of the time",
                  100 * waiting);
-    for (int k = 0; k < x->taps.n && x->band.rows; k++)
+    for (int k = 0; k < t->n && x->band.rows; k++)
         log_note(&x->tool->log, "tap %lld: size %.3g, rows from %.3g to %.3g",
-                 (long long)x->taps.layer[k], band_mean(&x->band, k), x->band.low[k],
+                 (long long)t->layer[k], band_mean(&x->band, k), x->band.low[k],
                  x->band.high[k]);
 }
 
@@ -368,19 +307,16 @@ static int verify(struct tool *tool)
 {
     struct recheck_plan p = {.path = tool->input,
                              .paths = tool->inputs,
-                             .target = cfg.target,
-                             .device = cfg.device,
-                             .threads = tool_common.threads,
+                             .rig = rig_options(),
                              .rows = cfg.verify,
-                             .seed = (uint64_t)cfg.seed,
-                             .memory = (size_t)cfg.memory};
+                             .seed = (uint64_t)cfg.seed};
 
     if (!cfg.target)
         return err_set(E_USAGE, "no target: -m DIR");
     if (tool->inputs == 0)
         return err_set(E_USAGE, "no hidden shards to verify");
-    if (cfg.verify < 0 || cfg.memory < 0)
-        return err_set(E_USAGE, "--verify and --memory are not negative");
+    if (cfg.verify < 0 || cfg.memory < 0 || cfg.weights < 0)
+        return err_set(E_USAGE, "--verify, --memory and --weights are not negative");
     if (*cfg.taps || cfg.last || cfg.from_row || strcmp(cfg.part, "0/1") != 0 ||
         strcmp(cfg.aux, "bf16") != 0 || strcmp(cfg.output, "-") != 0)
         return err_set(E_USAGE, "--verify takes layers, types and rows from the shards "
@@ -395,6 +331,7 @@ static int extract(struct tool *tool)
     int rc;
 
     TRY_GOTO(rc, check_options(&x), out);
+    TRY_GOTO(rc, check_target(&x), out);
     TRY_GOTO(rc, open_input(&x), out);
     TRY_GOTO(rc, open_output(&x), out);
     if (rc == 1) {
@@ -402,11 +339,11 @@ static int extract(struct tool *tool)
         rc = 0;
         goto out;
     }
-    TRY_GOTO(rc, open_target(&x), out);
+    TRY_GOTO(rc, rig_open(&x.rig, &tool->log), out);
     TRY_GOTO(rc, run_rows(&x), out);
     report(&x);
     log_end(&tool->log, "%lld rows, %lld tokens, %s written", (long long)x.rows,
-            (long long)(x.rows * x.form.length),
+            (long long)(x.rows * x.rig.form.length),
             num_bytes(bytes, sizeof bytes, (double)x.bytes));
 out:
     close_all(&x);

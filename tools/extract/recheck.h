@@ -5,22 +5,20 @@
 
 #include <stdint.h>
 
-#include "log.h"
+#include "rig.h"
 
 struct recheck_plan {
     char *const *path; /* hidden shards: folders or files */
     int paths;
-    const char *target, *device;
-    int64_t threads;
+    struct rig_options rig;
     int64_t rows; /* how many, drawn without repetition; all if there are not more */
     uint64_t seed;
-    size_t memory; /* of a pass */
 };
 
-/* recheck_rows computes random rows again, with the layers and types that the shards'
- * metadata name, and prints on stdout what came of each.  Another target than theirs is
- * E_CONFIG; a row that differs by more than rounding is E_FORMAT naming row and tap,
- * after all rows were looked at.  Between CPUs every bit agrees. */
+/* recheck_rows computes random rows again as they were computed, with the layers and
+ * types that the shards' metadata name, and prints on stdout what came of each. Another
+ * target than theirs is E_CONFIG; a row that differs by more than rounding is E_FORMAT
+ * naming row and tap, after all rows were looked at.  Between CPUs every bit agrees. */
 int recheck_rows(const struct recheck_plan *p, struct log *log);
 
 #endif
