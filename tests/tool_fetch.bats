@@ -186,6 +186,25 @@ keys() { sed -n 's/.*"key":"\([^"]*\)".*/\1/p' "$1/.draft-fetch/manifest.json"; 
     [[ $output == *"cannot open src/one.txt: Permission denied"* ]]
 }
 
+@test "nothing at all is a mistake" {
+    mkdir empty
+    run -66 "$fetch" empty -o dst
+    [[ $output == *"empty: there are no objects"* ]]
+    run -66 "$fetch" src empty -o dst
+    run -66 "$fetch" src -o dst --include '*.parquet,*.arrow'
+    [[ $output == *"of 5 objects, --include and --exclude leave none"* ]]
+    run -66 "$fetch" src -o dst --exclude '*' --dry-run
+    : >urls
+    run -66 "$fetch" --urls urls -o dst
+    [[ $output == *"urls: there are no objects"* ]]
+    [ ! -e dst ]
+    mkdir one && printf x >one/x
+    for i in 0 1 2; do # a share may be empty
+        run -0 "$fetch" one -o dst --part $i/3
+    done
+    cmp one/x dst/x
+}
+
 @test "dot files and temporaries are not input" {
     mkdir src/.git
     printf x >src/.git/config

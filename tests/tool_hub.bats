@@ -67,7 +67,7 @@ PY
     run -0 "$fetch" hf://old/name -o d4
     [ "$(hashes models/acme/tiny d4)" = 6 ]
     run -66 "$fetch" 'hf://acme/tiny/*.gguf' -o d5
-    [[ $output == *"there are no files"* ]]
+    [[ $output == *"there are no objects"* ]]
     run -66 "$fetch" hf://acme/tiny@v2 -o d5
     [[ $output == *"Invalid rev id"* ]]
     for bad in hf:// hf://acme hf://acme/ hf://datasets/acme hf://acme/tiny@ \
@@ -109,7 +109,7 @@ PY
 @test "small files are held against the hash by which git knows them" {
     serve --hub-fault "flip op=small match=config.json times=all"
     run -65 "$fetch" hf://acme/tiny -o dst --retries 1
-    [[ $output == *"config.json: damaged: its SHA-1 is another one"* ]]
+    [[ $output == *"config.json: damaged: its SHA-1 is "*", not "* ]]
     [ ! -e dst/config.json ]
     [ "$(hashes models/acme/tiny dst)" = 5 ]
     kill "$server"

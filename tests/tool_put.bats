@@ -270,7 +270,45 @@ unsigned="x-amz-content-sha256: UNSIGNED-PAYLOAD"
     real
 }
 
+@test "JSON: a line for each object" {
+    serve --fault "status op=put match=*one.txt status=403 code=AccessDenied times=all"
+    run -0 --separate-stderr put --json --dry-run
+    [ "$(grep -c '"state":"wanted"' <<<"$output")" = 4 ]
+    [[ $output == *'{"key":"deep/er/large.bin","from":"src/deep/er/large.bin","size":5500000,'* ]]
+    run -77 --separate-stderr put --json
+    [ "$(grep -c '"state":"uploaded"' <<<"$output")" = 3 ]
+    [[ $output == *'"key":"one.txt",'*'"state":"failed","why":"'*AccessDenied* ]]
+    curl -s -X PUT --data-binary "" "$url/-/faults"
+    "$fetch" -q --put src s3://b/run/x
+    run -0 --separate-stderr put --json
+    [ "$(grep -c '"state":"there"' <<<"$output")" = 4 ]
+    [ "$(wc -l <<<"$output")" = 4 ]
+    python3 -c 'import json, sys; [json.loads(x) for x in sys.stdin]' <<<"$output"
+}
+
+@test "stopped by a signal, with failures before" {
+    serve --fault "status op=put match=*one.txt status=403 code=AccessDenied times=all" \
+        --fault "wait op=part secs=60 times=all"
+    "$fetch" --put src s3://b/run/x --part-size 5MiB 2>err &
+    pid=$!
+    for _ in $(seq 400); do
+        grep -q AccessDenied err && grep -q '"op": "create"' log && break
+        sleep 0.05
+    done
+    kill -TERM $pid
+    status=0
+    wait $pid || status=$?
+    [ $status = 77 ]
+    grep -q "2 objects uploaded .* 1 failed" err
+    grep -q "stopped by a signal, and 1 of 4 objects failed; for example .*one.txt" err
+}
+
 @test "wrong calls" {
+    mkdir none-in-it
+    run -66 "$fetch" --put none-in-it s3://b/x --endpoint http://127.0.0.1:1
+    run -66 "$fetch" --put src s3://b/x --include '*.none' --endpoint http://127.0.0.1:1
+    run -64 "$fetch" --put src s3://b/x --part-size 5242879
+    [[ $output == *"--part-size: with --put 5242880 or more, not 5242879"* ]]
     run -64 "$fetch" --put src
     run -64 "$fetch" --put src dst
     run -64 "$fetch" --put src s3://b/x -o dst

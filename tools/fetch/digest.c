@@ -60,6 +60,16 @@ void digest_drop(struct digest *d)
     mem_free(d);
 }
 
+void digest_to_hex(char *out, const uint8_t *bytes, size_t n)
+{
+    static const char digit[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        *out++ = digit[bytes[i] >> 4];
+        *out++ = digit[bytes[i] & 15];
+    }
+    *out = 0;
+}
+
 static int hex(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'

@@ -19,6 +19,9 @@ void digest_add(struct digest *d, const void *p, size_t n);
 void digest_take(struct digest *d, uint8_t out[DIGEST_MAX]);
 void digest_drop(struct digest *d); /* NULL is fine */
 
+/* digest_to_hex writes n bytes as 2 n digits and a NUL. */
+void digest_to_hex(char *out, const uint8_t *bytes, size_t n);
+
 /* The whole text must be exactly n bytes in hex or base64; else false. */
 bool digest_from_hex(uint8_t *out, size_t n, const char *text);
 bool digest_from_base64(uint8_t *out, size_t n, const char *text);

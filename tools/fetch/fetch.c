@@ -346,7 +346,7 @@ static int list_source(struct run *r, struct source *s, int64_t now)
     int64_t first = r->list.n;
     if (s->scheme->apart && cfg.output)
         TRY(s->scheme->apart(s->url, cfg.output));
-    TRY(s->scheme->list(s, &r->list));
+    TRY(scheme_list(s, &r->list));
     for (int64_t i = first; i < r->list.n; i++)
         take_listed(&r->list.at[i], s, now);
     return 0;
@@ -465,6 +465,7 @@ static int put(struct tool *t)
                                     .memory = cfg.memory,
                                     .connections = (int)cfg.connections,
                                     .dry_run = cfg.dry_run,
+                                    .json = cfg.json,
                                     .log = &t->log};
     char **to = t->input + t->inputs - 1;
     int rc = fetch_options_rules(&scheme, to, &t->log);

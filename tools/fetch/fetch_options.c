@@ -6,6 +6,7 @@
 
 #include "err.h"
 #include "limits.h"
+#include "put.h"
 #include "tool.h"
 
 struct fetch_options cfg = {.connections = 128,
@@ -84,8 +85,14 @@ static int check_put(int inputs)
 {
     if (inputs < 2)
         return err_set(E_USAGE, "--put wants files or folders, and s3://bucket/prefix");
-    if (cfg.output || cfg.part || cfg.verify)
-        return err_set(E_USAGE, "--put does not go with -o, --part and --verify");
+    if (cfg.output || cfg.part || cfg.verify || cfg.urls)
+        return err_set(E_USAGE,
+                       "--put does not go with -o, --part, --urls and --verify");
+    if (cfg.piece < PUT_PART_MIN)
+        return err_set(E_USAGE,
+                       "option --part-size: with --put %d or more, not %lld: S3 takes "
+                       "no smaller parts",
+                       PUT_PART_MIN, (long long)cfg.piece);
     return 0;
 }
 

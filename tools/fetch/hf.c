@@ -483,7 +483,6 @@ int hf_list(struct source *s, struct objects *out)
     struct listing l = {.source = s, .out = out};
     struct http_call c = {0};
     struct http *http;
-    int64_t before = out->n;
     TRY(http_open(&http, &s->rules->http));
     int rc = list_pages(&l, http, &c);
     if (rc == E_FORMAT)
@@ -492,7 +491,5 @@ int hf_list(struct source *s, struct objects *out)
     http_call_drop(&c);
     buf_drop(&l.url);
     mem_free(l.seen);
-    if (rc == 0 && out->n == before)
-        rc = err_set(E_MISSING, "%s: there are no files", s->url);
     return rc;
 }

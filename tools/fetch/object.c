@@ -170,7 +170,7 @@ static bool globs_match(const struct globs *g, const char *key)
 int object_choose(struct objects *list, const char *include, const char *exclude)
 {
     struct globs in = {0}, out = {0};
-    int64_t kept = 0;
+    int64_t kept = 0, all = list->n;
     int rc = globs_split(&in, include);
     TRY_GOTO(rc, rc, out);
     TRY_GOTO(rc, globs_split(&out, exclude), out);
@@ -180,6 +180,11 @@ int object_choose(struct objects *list, const char *include, const char *exclude
             list->at[kept++] = *o;
     }
     list->n = kept;
+    if (kept == 0)
+        rc = err_set(E_MISSING,
+                     "nothing to do: of %lld objects, --include and --exclude leave "
+                     "none",
+                     (long long)all);
 out:
     mem_free(in.text);
     mem_free(out.text);

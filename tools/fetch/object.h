@@ -52,7 +52,7 @@ int object_check_key(const char *key);
 
 /* object_choose keeps what matches `include` (NULL: all) and not `exclude` (NULL:
  * none): comma-separated globs of fnmatch(3) over the whole key, in which '*' also
- * matches '/'. */
+ * matches '/'.  E_MISSING when that is nothing. */
 int object_choose(struct objects *list, const char *include, const char *exclude);
 
 /* object_arrange sorts by key, checks the keys, and refuses (E_CONFIG) what cannot lie

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "fate.h"
 #include "mem.h"
 #include "num.h"
 #include "object.h"
@@ -22,12 +23,10 @@
 
 enum {
     THREADS_MAX = 32,
-    PART_MIN = 5 << 20,
     MANIFEST_MAX = 256 << 20,
     BASE = 24 << 20, // of memory: the program, its libraries and lists
     CONNECTION = 512 << 10
 };
-enum fate { UNKNOWN, WANTED, THERE, SENT, FAILED };
 
 struct item {
     struct upload_item up;
@@ -53,9 +52,8 @@ struct put {
 
     pthread_mutex_t lock;              // over what follows
     int64_t done, total, unkept, kept; // kept: bytes of parts that were there
-    int64_t count[FAILED + 1], bytes;
-    int code;
-    char why[ERR_TEXT_MAX];
+    int64_t wanted;                    // objects to be sent
+    struct fates fates;
 };
 
 /* ---- what there is to send ---- */
@@ -70,7 +68,7 @@ static int list_paths(struct put *p, char **path, int n)
         TRY(scheme_open(s, path[i], p->rules->scheme));
         if (!s->scheme->get)
             return err_set(E_USAGE, "%s: only files and folders are uploaded", path[i]);
-        TRY(s->scheme->list(s, &p->list));
+        TRY(scheme_list(s, &p->list));
     }
     TRY(object_choose(&p->list, p->rules->include, p->rules->exclude));
     return object_arrange(&p->list);
@@ -98,18 +96,17 @@ static int make_items(struct put *p)
 
 /* ---- one item ---- */
 
-static bool may_mend(int code)
+static const struct object *object_of(const struct put *p, const struct item *it)
 {
-    return code == E_AGAIN || code == E_REMOTE;
+    return &p->list.at[it - p->item];
 }
 
-static void settle(struct put *p, struct item *it, enum fate fate)
+static void settle(struct put *p, struct item *it)
 {
     pthread_mutex_lock(&p->lock);
-    it->fate = fate;
-    p->count[fate]++;
-    p->bytes += fate == SENT || fate == WANTED ? it->up.size : 0;
-    p->unkept += fate == SENT && !it->up.kept;
+    it->fate = FATE_UPLOADED;
+    fate_add(&p->fates, object_of(p, it), FATE_UPLOADED);
+    p->unkept += !it->up.kept;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -119,13 +116,9 @@ static int note_failure(struct put *p, struct item *it, int code)
     if (tool_stop && code == E_AGAIN)
         return code;
     pthread_mutex_lock(&p->lock);
-    log_warn(p->rules->log, "%s", err_text());
-    if (p->code == 0 || (may_mend(p->code) && !may_mend(code))) {
-        p->code = code;
-        snprintf(p->why, sizeof p->why, "%s", err_text());
-    }
+    it->fate = FATE_FAILED;
+    fate_fail(&p->fates, object_of(p, it), code, err_text());
     pthread_mutex_unlock(&p->lock);
-    settle(p, it, FAILED);
     return 0;
 }
 
@@ -146,8 +139,8 @@ static void on_sent(void *user, int64_t bytes, bool there)
     p->kept += there ? bytes : 0;
     if (there)
         log_skip(p->rules->log, bytes);
-    snprintf(extra, sizeof extra, "%lld of %lld objects", (long long)p->count[SENT],
-             (long long)p->count[WANTED]);
+    snprintf(extra, sizeof extra, "%lld of %lld objects",
+             (long long)p->fates.count[FATE_UPLOADED], (long long)p->wanted);
     log_progress(p->rules->log, p->done, p->total, "bytes", extra);
     pthread_mutex_unlock(&p->lock);
 }
@@ -200,14 +193,14 @@ static int look(struct put *p, int64_t i, int worker)
     const struct object *o = &p->list.at[i];
     int rc = o->code < 0 ? err_copy(o->code, o->why) : is_there(p, i, worker);
     TRY(rc);
-    settle(p, &p->item[i], rc > 0 ? THERE : WANTED);
+    p->item[i].fate = rc > 0 ? FATE_THERE : FATE_WANTED;
     return 0;
 }
 
 static int send_small(struct put *p, int64_t i, int worker)
 {
     TRY(upload_small(&p->u, &p->item[i].up, worker));
-    settle(p, &p->item[i], SENT);
+    settle(p, &p->item[i]);
     return 0;
 }
 
@@ -231,20 +224,34 @@ static bool is_large(const struct put *p, int64_t i)
     return p->item[i].up.size > p->u.part;
 }
 
+/* In the order of the list, whichever thread has looked. */
+static void tell_looks(struct put *p)
+{
+    for (int64_t i = 0; i < p->list.n; i++) {
+        enum fate fate = p->item[i].fate;
+        if (fate == FATE_THERE || (fate == FATE_WANTED && p->rules->dry_run))
+            fate_add(&p->fates, &p->list.at[i], fate);
+        p->wanted += fate == FATE_WANTED;
+        p->total += fate == FATE_WANTED ? p->item[i].up.size : 0;
+    }
+}
+
 static int look_at_all(struct put *p)
 {
     p->n_chosen = p->list.n;
     for (int64_t i = 0; i < p->list.n; i++)
         p->chosen[i] = i;
     p->work = look;
-    return par_for(p->u.par, p->n_chosen, 1, work_some, p);
+    TRY(par_for(p->u.par, p->n_chosen, 1, work_some, p));
+    tell_looks(p);
+    return 0;
 }
 
 static int send_all_small(struct put *p)
 {
     p->n_chosen = 0;
     for (int64_t i = 0; i < p->list.n; i++)
-        if (p->item[i].fate == WANTED && !is_large(p, i))
+        if (p->item[i].fate == FATE_WANTED && !is_large(p, i))
             p->chosen[p->n_chosen++] = i;
     p->work = send_small;
     return par_for(p->u.par, p->n_chosen, 1, work_some, p);
@@ -255,7 +262,7 @@ static int on_ended(void *user, struct upload_item *up, int code)
     struct item *it = (struct item *)(void *)up; // its first member
     if (code < 0)
         return note_failure(user, it, code);
-    settle(user, it, SENT);
+    settle(user, it);
     return 0;
 }
 
@@ -266,7 +273,7 @@ static int send_all_large(struct put *p)
     if (!item)
         return E_MEMORY;
     for (int64_t i = 0; i < p->list.n; i++)
-        if (p->item[i].fate == WANTED && is_large(p, i))
+        if (p->item[i].fate == FATE_WANTED && is_large(p, i))
             item[n++] = &p->item[i].up;
     int rc = upload_large(&p->u, item, n, on_ended);
     mem_free(item);
@@ -275,8 +282,6 @@ static int send_all_large(struct put *p)
 
 static int send_all(struct put *p)
 {
-    p->total = p->bytes;
-    p->bytes = 0;
     TRY(send_all_small(p));
     TRY(send_all_large(p));
     return tool_stop ? err_set(E_AGAIN, "stopped by a signal") : 0;
@@ -380,7 +385,8 @@ static bool is_recorded(const struct put *p)
 static int report(struct put *p)
 {
     char size[32], kept[32];
-    num_bytes(size, sizeof size, (double)p->bytes);
+    const int64_t *n = p->fates.count;
+    num_bytes(size, sizeof size, (double)p->fates.bytes);
     bool dry = p->rules->dry_run;
     struct log *log = p->rules->log;
     if (p->unkept > 0)
@@ -392,21 +398,10 @@ static int report(struct put *p)
         log_note(log, "%s of parts were there from an interrupted upload",
                  num_bytes(kept, sizeof kept, (double)p->kept));
     log_end(log, "%lld objects %s (%s), %lld there already, %lld failed",
-            (long long)(dry ? p->count[WANTED] : p->count[SENT]),
-            dry ? "to upload" : "uploaded", size, (long long)p->count[THERE],
-            (long long)p->count[FAILED]);
-    if (p->code < 0)
-        return err_set(p->code, "%lld of %lld objects failed; for example %s",
-                       (long long)p->count[FAILED], (long long)p->list.n, p->why);
-    return 0;
-}
-
-static int show_all(struct put *p)
-{
-    for (int64_t i = 0; i < p->list.n; i++)
-        if (p->item[i].fate == WANTED)
-            printf("%lld\t%s\n", (long long)p->item[i].up.size, p->list.at[i].key);
-    return report(p);
+            (long long)(n[FATE_WANTED] + n[FATE_UPLOADED]),
+            dry ? "to upload" : "uploaded", size, (long long)n[FATE_THERE],
+            (long long)n[FATE_FAILED]);
+    return fate_end(&p->fates, p->list.n, tool_stop);
 }
 
 static int upload_all(struct put *p)
@@ -415,17 +410,19 @@ static int upload_all(struct put *p)
     TRY(list_remote(p));
     TRY(look_at_all(p));
     if (p->rules->dry_run)
-        return show_all(p);
-    if (p->count[WANTED] == 0 && p->code == 0 && is_recorded(p)) {
+        return report(p);
+    if (p->wanted == 0 && p->fates.code == 0 && is_recorded(p)) {
         log_note(p->rules->log, "nothing to do: all %lld objects are there",
-                 (long long)p->count[THERE]);
+                 (long long)p->fates.count[FATE_THERE]);
         return 0;
     }
-    if (p->count[WANTED] > 0) {
+    if (p->wanted > 0) {
         TRY(write_manifest(p, false));
-        TRY(send_all(p));
+        int rc = send_all(p);
+        if (rc < 0 && !(tool_stop && rc == E_AGAIN))
+            return rc;
     }
-    if (p->code == 0) {
+    if (p->fates.code == 0 && !tool_stop) {
         TRY(take_etags(p));
         TRY(write_manifest(p, true));
     }
@@ -436,7 +433,7 @@ static int open_workers(struct put *p)
 {
     const struct put_rules *r = p->rules;
     p->u = (struct upload){.to = &p->to,
-                           .part = r->part > PART_MIN ? r->part : PART_MIN,
+                           .part = r->part,
                            .sums = !r->scheme->no_checksum,
                            .user = p,
                            .sent = on_sent,
@@ -510,7 +507,7 @@ static void close_all(struct put *p)
 
 int put_run(char **path, int n, const char *url, const struct put_rules *rules)
 {
-    struct put p = {.rules = rules};
+    struct put p = {.rules = rules, .fates = {rules->log, rules->json}};
     int rc;
     pthread_mutex_init(&p.lock, NULL);
     TRY_GOTO(rc, open_target(&p, url), out);

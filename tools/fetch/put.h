@@ -15,12 +15,14 @@
 
 #include "scheme.h"
 
+enum { PUT_PART_MIN = 5 << 20 }; /* bytes; S3 takes no smaller parts */
+
 struct put_rules {
     const struct scheme_rules *scheme;
     const char *include, *exclude; /* as for fetching */
-    int64_t part, memory;          /* bytes */
+    int64_t part, memory;          /* bytes; part: PUT_PART_MIN or more */
     int connections;
-    bool dry_run;
+    bool dry_run, json;
     struct log *log;
 };
 

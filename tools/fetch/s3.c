@@ -468,7 +468,6 @@ int s3_list(struct source *s, struct objects *out)
 {
     const struct s3 *b = s->state;
     struct http *http;
-    int64_t before = out->n;
     size_t n = strlen(b->prefix);
     TRY(http_open(&http, &s->rules->http));
     int rc = 0;
@@ -477,7 +476,5 @@ int s3_list(struct source *s, struct objects *out)
     if (rc == 0)
         rc = list_folder(s, out, http, true);
     http_close(http);
-    if (rc == 0 && out->n == before)
-        rc = err_set(E_MISSING, "%s: there are no objects", s->url);
     return rc;
 }

@@ -73,6 +73,13 @@ int scheme_open_list(struct source *out, const char *path,
     return 0;
 }
 
+int scheme_list(struct source *s, struct objects *out)
+{
+    int64_t before = out->n;
+    TRY(s->scheme->list(s, out));
+    return out->n > before ? 0 : err_set(E_MISSING, "%s: there are no objects", s->url);
+}
+
 void scheme_close(struct source *s)
 {
     if (s->scheme && s->scheme->close)

@@ -83,6 +83,10 @@ void scheme_close(struct source *s);
 int scheme_open_list(struct source *out, const char *path,
                      const struct scheme_rules *rules);
 
+/* scheme_list appends what is behind a source; E_MISSING when that is nothing at all,
+ * which is a mistake more often than not. */
+int scheme_list(struct source *s, struct objects *out);
+
 /* scheme_move gives the URL that a redirected call (VERDICT_MOVED) leads to; E_FORMAT
  * when it leads nowhere, E_REMOTE after ten times. */
 int scheme_move(struct buf *url, const struct http_call *c, int *moves);

@@ -18,22 +18,13 @@
 #include <strings.h>
 #include <time.h>
 
+#include "digest.h"
 #include "err.h"
 #include "url.h"
 
 enum { DIGEST = 32, DAY = 86400 };
 
 /* ---- text ---- */
-
-static void hex(char *out, const unsigned char *p, size_t n)
-{
-    static const char digit[] = "0123456789abcdef";
-    for (size_t i = 0; i < n; i++) {
-        out[2 * i] = digit[p[i] >> 4];
-        out[2 * i + 1] = digit[p[i] & 15];
-    }
-    out[2 * n] = 0;
-}
 
 static char lower(char c)
 {
@@ -49,7 +40,7 @@ char *sigv4_hash(char out[SIGV4_HEX], const void *p, size_t n)
 {
     unsigned char digest[DIGEST];
     SHA256(p, n, digest);
-    hex(out, digest, sizeof digest);
+    digest_to_hex(out, digest, sizeof digest);
     return out;
 }
 
@@ -271,7 +262,7 @@ int sigv4_sign(struct buf *authorization, const struct sigv4_request *r,
              digest);
     if (!text.failed) {
         hmac(mac, k->key, DIGEST, text.p, text.len);
-        hex(digest, mac, DIGEST);
+        digest_to_hex(digest, mac, DIGEST);
         buf_addf(authorization,
                  "AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s",
                  k->access, k->scope, buf_text(&names), digest);

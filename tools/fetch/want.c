@@ -90,14 +90,26 @@ int want_of(struct want *out, const struct object *o, const struct head *h,
 
 /* ---- the comparison ---- */
 
+/* Where an object came from, if its key does not say it: what is secret in a URL stands
+ * behind its question mark. */
+static int damaged(const struct object *o, const char *more, const char *what,
+                   const char *got, const char *want)
+{
+    const char *from = o->from && strcmp(o->key, o->from) != 0 ? o->from : "";
+    return err_set(E_FORMAT, "%s: damaged%s: %s is %s, not %s%s%.*s", o->key, more,
+                   what, got, want, *from ? ", from " : "", (int)strcspn(from, "?"),
+                   from);
+}
+
 int want_crc(const struct want *w, const struct object *o, uint64_t got)
 {
+    char is[17], not [17];
+    int digits = w->crc == CRC64NVME ? 16 : 8;
     if (w->kind != WANT_CRC || got == w->value)
         return 0;
-    int digits = w->crc == CRC64NVME ? 16 : 8;
-    return err_set(E_FORMAT, "%s: damaged: %s is %0*llx, not %0*llx", o->key,
-                   names[w->crc], digits, (unsigned long long)got, digits,
-                   (unsigned long long)w->value);
+    snprintf(is, sizeof is, "%0*llx", digits, (unsigned long long)got);
+    snprintf(not, sizeof not, "%0*llx", digits, (unsigned long long)w->value);
+    return damaged(o, "", names[w->crc], is, not );
 }
 
 struct want_run {
@@ -154,19 +166,23 @@ void want_add(struct want_run *r, const void *p, size_t n)
 
 int want_end(struct want_run *r, const struct object *o)
 {
-    static const char *const what[] = {"SHA-256", "MD5 (its ETag)", "SHA-1"};
-    uint8_t got[DIGEST_MAX];
+    static const char *const what[] = {"its SHA-256", "its MD5 (ETag)", "its SHA-1"};
+    uint8_t got[DIGEST_MAX], want[DIGEST_MAX];
+    char is[2 * DIGEST_MAX + 1], not [2 * DIGEST_MAX + 1];
     if (r->part)
         end_part(r);
     digest_take(r->whole, got);
     enum digest_kind kind = r->want.digest;
     bool guess = r->want.part > 0 && r->want.part < INT64_MAX; // all are as the first
-    bool same = memcmp(got, r->want.sum, digest_size(kind)) == 0;
+    size_t n = digest_size(kind);
+    memcpy(want, r->want.sum, n);
     want_drop(r);
-    return same ? 0
-                : err_set(E_FORMAT, "%s: damaged%s: its %s is another one", o->key,
-                          guess ? ", or uploaded in parts of different sizes" : "",
-                          what[kind]);
+    if (memcmp(got, want, n) == 0)
+        return 0;
+    digest_to_hex(is, got, n);
+    digest_to_hex(not, want, n);
+    return damaged(o, guess ? ", or uploaded in parts of different sizes" : "",
+                   what[kind], is, not );
 }
 
 void want_drop(struct want_run *r)

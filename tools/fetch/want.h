@@ -40,8 +40,8 @@ int want_of(struct want *out, const struct object *o, const struct head *h,
  * no MD5, 1 also when it was not uploaded in parts. */
 int64_t want_parts(const struct object *o);
 
-/* want_crc compares, E_FORMAT names the object and what is wrong; want_file reads a
- * file for what CRCs of pieces cannot tell. */
+/* want_crc compares, E_FORMAT names the object, both sums and where it came from;
+ * want_file reads a file for what CRCs of pieces cannot tell. */
 int want_crc(const struct want *w, const struct object *o, uint64_t got);
 int want_file(const struct want *w, const struct object *o, int fd, int64_t size);
 
