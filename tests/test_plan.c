@@ -35,9 +35,9 @@ static void plan_published(struct published *p, int64_t length, int64_t anchors)
 
 static size_t line_of(const struct plan *p, const char *name)
 {
-    for (int i = 0; i < p->lines; i++)
-        if (strcmp(p->line[i].name, name) == 0)
-            return p->line[i].bytes;
+    for (int i = 0; i < p->bill.lines; i++)
+        if (strcmp(p->bill.line[i].name, name) == 0)
+            return p->bill.line[i].bytes;
     ck_abort_msg("no line %s", name);
 }
 
@@ -52,7 +52,7 @@ START_TEST(published_sizes)
     for (int i = 0; i < 2; i++) {
         struct published p;
         plan_published(&p, shape[i].length, shape[i].anchors);
-        double beside = (double)(p.plan.total - line_of(&p.plan, "optimizer"));
+        double beside = (double)(p.plan.bill.total - line_of(&p.plan, "optimizer"));
         ck_assert_msg(beside / gib <= shape[i].most, "%.2f GiB", beside / gib);
         ck_assert_double_eq_tol((double)line_of(&p.plan, "weights"),
                                 2.0 * (double)p.plan.trained, 1e4);
@@ -72,9 +72,9 @@ START_TEST(lines_add_up)
     struct published p, q;
     size_t sum = 0;
     plan_published(&p, 8192, 512);
-    for (int i = 0; i < p.plan.lines; i++)
-        sum += p.plan.line[i].bytes;
-    ck_assert_uint_eq(sum, p.plan.total);
+    for (int i = 0; i < p.plan.bill.lines; i++)
+        sum += p.plan.bill.line[i].bytes;
+    ck_assert_uint_eq(sum, p.plan.bill.total);
     plan_published(&q, 8192, 512);
     q.ask.accumulate = true;
     kit_ok(plan_make(&q.plan, &q.ask));
@@ -97,7 +97,7 @@ static size_t with(const struct published *p, int64_t anchors, int64_t layers)
     q.ask.shape.config = &q.config;
     q.ask.shape.anchors = anchors;
     kit_ok(plan_make(&q.plan, &q.ask));
-    return q.plan.total;
+    return q.plan.bill.total;
 }
 
 static int64_t number_behind(const char *option)
@@ -113,9 +113,9 @@ START_TEST(too_large_names_an_option)
 {
     struct published p;
     plan_published(&p, 8192, 512);
-    kit_ok(plan_fits(&p.plan, &p.ask, p.plan.total));
-    size_t card = p.plan.total - 1;
-    for (int i = 0; i < 2; i++, card = p.plan.total - (size_t)(3 * gib)) {
+    kit_ok(plan_fits(&p.plan, &p.ask, p.plan.bill.total));
+    size_t card = p.plan.bill.total - 1;
+    for (int i = 0; i < 2; i++, card = p.plan.bill.total - (size_t)(3 * gib)) {
         kit_fails(plan_fits(&p.plan, &p.ask, card), E_CONFIG, "--anchors");
         int64_t n = number_behind("--anchors");
         ck_assert_int_eq(n % 8, 0);
@@ -149,7 +149,7 @@ START_TEST(planted_memory_is_found)
     struct guard *g = &t.room.guard;
     kit_ok(trial_step(&t));
     kit_ok(guard_step(g, 1, &silent));
-    size_t planned = t.room.plan.total;
+    size_t planned = t.room.plan.bill.total;
     kit_ok(dev_alloc(d, &planted, PLANTED));
     snprintf(both, sizeof both, "%zu bytes are planned, %zu are held", planned,
              planned + PLANTED);

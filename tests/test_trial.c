@@ -36,10 +36,10 @@ START_TEST(memory)
 {
     struct trial t;
     open_trial(&t, 0);
-    ck_assert_uint_eq(dev->held, t.room.plan.total);
+    ck_assert_uint_eq(dev->held, t.room.plan.bill.total);
     ck_assert_uint_eq(t.room.work.high, t.room.work.size);
     kit_ok(trial_step(&t));
-    ck_assert_uint_eq(dev->held, t.room.plan.total);
+    ck_assert_uint_eq(dev->held, t.room.plan.bill.total);
     ck_assert_uint_eq(t.room.work.high, t.room.work.size);
     close_trial(&t);
 }

@@ -8,12 +8,6 @@
 
 #include <stdio.h>
 
-static void add(struct plan *p, const char *name, size_t bytes, const char *what)
-{
-    p->line[p->lines++] = (struct plan_line){name, what, bytes};
-    p->total += bytes;
-}
-
 /* weight_bytes counts as drafter_new carves: weights, and RoPE's frequencies. */
 static size_t weight_bytes(const struct dev *d, const struct drafter *m)
 {
@@ -26,6 +20,7 @@ int plan_make(struct plan *p, const struct plan_for *f)
     const struct batch_shape *s = &f->shape;
     struct drafter shape = {.config = *s->config, .dev = f->dev};
     int64_t rows = s->anchors * s->config->block;
+    struct bill *b = &p->bill;
     size_t gradients, state;
     *p = (struct plan){0};
     TRY(param_table(&shape.table, s->config));
@@ -33,14 +28,16 @@ int plan_make(struct plan *p, const struct plan_for *f)
     p->work = drafter_bytes(&shape, s->length, rows, rows - s->anchors, true);
     optimizer_bytes(f->dev, shape.table.count, f->accumulate, &gradients, &state);
     for (const struct dev_part *own = dev_parts(f->dev); own->name; own++)
-        add(p, own->name, own->bytes, own->what);
-    p->own = p->total;
-    add(p, "vocabulary", f->vocabulary, "the target's embedding and head, frozen");
-    add(p, "weights", weight_bytes(f->dev, &shape), "the drafter");
-    add(p, "gradients", gradients, f->accumulate ? "summed in f32" : "of one row");
-    add(p, "optimizer", state, "two moments; f32 masters where weights are not f32");
-    add(p, "row", batch_bytes(s), "hidden states of one row");
-    add(p, "activations", p->work, "forward and backward of one row");
+        bill_add(b, own->name, own->bytes, "%s", own->what);
+    p->own = b->total;
+    bill_add(b, "vocabulary", f->vocabulary, "the target's embedding and head, frozen");
+    bill_add(b, "weights", weight_bytes(f->dev, &shape), "the drafter");
+    bill_add(b, "gradients", gradients, "%s",
+             f->accumulate ? "summed in f32" : "of one row");
+    bill_add(b, "optimizer", state,
+             "two moments; f32 masters where weights are not f32");
+    bill_add(b, "row", batch_bytes(s), "hidden states of one row");
+    bill_add(b, "activations", p->work, "forward and backward of one row");
     param_drop(&shape.table);
     return 0;
 }
@@ -57,7 +54,7 @@ static size_t total_with(const struct plan_for *f, int64_t anchors, int64_t laye
     c.layers = layers;
     less.shape.config = &c;
     less.shape.anchors = anchors;
-    return plan_make(&p, &less) < 0 ? SIZE_MAX : p.total;
+    return plan_make(&p, &less) < 0 ? SIZE_MAX : p.bill.total;
 }
 
 /* most_anchors is the largest number that fits, a multiple of 8 from there on; 0: not
@@ -87,7 +84,7 @@ static int64_t most_layers(const struct plan_for *f, size_t available)
 int plan_fits(const struct plan *p, const struct plan_for *f, size_t available)
 {
     char need[32], have[32], way[96] = "no number of --anchors or --layers would";
-    if (p->total <= available)
+    if (p->bill.total <= available)
         return 0;
     int64_t anchors = most_anchors(f, available);
     int64_t layers = anchors ? 0 : most_layers(f, available);
@@ -96,20 +93,13 @@ int plan_fits(const struct plan *p, const struct plan_for *f, size_t available)
     else if (layers)
         snprintf(way, sizeof way, "--layers %lld would", (long long)layers);
     return err_set(E_CONFIG, "memory: the run takes %s, the device has %s: %s fit",
-                   num_bytes(need, sizeof need, (double)p->total),
+                   num_bytes(need, sizeof need, (double)p->bill.total),
                    num_bytes(have, sizeof have, (double)available), way);
 }
 
-/* ---- the table ---- */
-
 void plan_print(struct buf *out, const struct plan *p)
 {
-    char text[32];
-    buf_addf(out, "%-12s %15s  %10s\n", "memory", "bytes", "");
-    for (int i = 0; i < p->lines; i++)
-        buf_addf(out, "%-12s %15zu  %10s  %s\n", p->line[i].name, p->line[i].bytes,
-                 num_bytes(text, sizeof text, (double)p->line[i].bytes),
-                 p->line[i].what);
-    buf_addf(out, "%-12s %15zu  %10s  %lld parameters trained\n", "total", p->total,
-             num_bytes(text, sizeof text, (double)p->total), (long long)p->trained);
+    char note[64];
+    snprintf(note, sizeof note, "%lld parameters trained", (long long)p->trained);
+    bill_print(out, &p->bill, "memory", note);
 }

@@ -10,17 +10,10 @@
 #include <stddef.h>
 
 #include "batch.h"
-#include "buf.h"
-
-enum { PLAN_LINES = 12 };
+#include "bill.h"
 
 struct plan {
-    struct plan_line {
-        const char *name, *what;
-        size_t bytes;
-    } line[PLAN_LINES];
-    int lines;
-    size_t total;
+    struct bill bill;
     size_t own;      /* of it, what the device takes when it is opened */
     size_t work;     /* bytes of the arena for activations */
     int64_t trained; /* parameters */

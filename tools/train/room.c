@@ -81,7 +81,7 @@ int room_open(struct room *r, const struct plan_for *f, struct tensor embed,
         goto out;
     }
     TRY_GOTO(rc, check_arenas(r), out);
-    rc = guard_begin(&r->guard, f->dev, r->plan.total, log);
+    rc = guard_begin(&r->guard, f->dev, r->plan.bill.total, log);
 out:
     if (rc < 0)
         room_close(r);

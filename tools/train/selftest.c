@@ -77,13 +77,13 @@ static void say_size(struct selftest *s, const struct trial *t)
         check(s, "trainable parameters", value, must, fabs(million - known) < 0.05);
     else
         line("trainable parameters", value, "");
-    snprintf(value, sizeof value, "%zu", p->total);
+    snprintf(value, sizeof value, "%zu", p->bill.total);
     num_bytes(bytes, sizeof bytes, (double)t->room.optim.state.size);
     snprintf(must, sizeof must, "%.2f GB, %s of it the optimizer's",
-             1e-9 * (double)p->total, bytes);
+             1e-9 * (double)p->bill.total, bytes);
     line("bytes planned", value, must);
     snprintf(value, sizeof value, "%zu", t->dev->held);
-    check(s, "bytes held", value, "as planned", t->dev->held == p->total);
+    check(s, "bytes held", value, "as planned", t->dev->held == p->bill.total);
 }
 
 /* say_free tells what became of the card's own count over the steps. */
