@@ -296,13 +296,17 @@ static int take(void *ctx, const struct hidden_row *row)
 
 static int into_sink(struct bench *b, double rate)
 {
+    struct fit fit;
     struct pump pump;
     struct sink s = {.bench = b, .rate = rate};
     const struct pump_ends ends = {give, take, &s};
     s.form = (struct hidden_form){
         .length = b->pass.rows, .width = b->config.hidden, .taps = b->taps.n};
     s.bytes = (size_t)(s.form.length * s.form.width * s.form.taps) * 2;
-    TRY(pump_open(&pump, b->target, b->dev, &b->taps, &s.form, 0));
+    const struct fit_ask ask = {
+        .target = b->target, .dev = b->dev, .form = s.form, .rows = FIT_ROWS};
+    TRY(fit_make(&fit, &ask));
+    TRY(pump_open(&pump, b->target, b->dev, &b->taps, &s.form, &fit));
     s.shard = mem_alloc(s.bytes);
     int rc = s.shard ? pump_run(&pump, &ends) : E_MEMORY;
     double took = pump.left - pump.begun;

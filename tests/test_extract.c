@@ -107,10 +107,21 @@ static void world_close(struct world *w)
     dev_close(w->dev);
 }
 
+/* open_within makes room for one row at a time in `memory` bytes. */
+static int open_within(struct capture *c, struct world *w, const struct hidden_form *f,
+                       size_t memory)
+{
+    struct fit fit;
+    struct fit_ask a = {
+        .target = w->target, .dev = w->dev, .form = *f, .rows = 1, .passes = memory};
+    TRY(fit_make(&fit, &a));
+    return capture_open(c, w->target, w->dev, &w->taps, f, &fit);
+}
+
 static int capture(struct world *w, const struct hidden_form *f, size_t memory)
 {
     struct capture c;
-    int rc = capture_open(&c, w->target, w->dev, &w->taps, f, memory, 1);
+    int rc = open_within(&c, w, f, memory);
     if (rc < 0)
         return rc;
     rc = capture_rows(&c, &(struct hidden_row *){&w->row}, 1);
@@ -188,10 +199,10 @@ static void check_pieces(const char *target)
 
     world_open(&w, target, &f);
     for (size_t memory = 1 << 20; memory > 1 << 17; memory -= memory / 8) {
-        int rc = capture_open(&c, w.target, w.dev, &w.taps, &f, memory, 1);
+        int rc = open_within(&c, &w, &f, memory);
         if (rc < 0)
             break;
-        piece = c.piece;
+        piece = c.fit.piece;
         ck_assert_uint_le(c.work.size + c.out.size +
                               (c.cache.capacity ? c.cache.arena.size : 0),
                           memory);
@@ -280,7 +291,7 @@ static int give(void *ctx, struct hidden_row *out)
     if (e->given == ROWS)
         return 0;
     double now = log_now();
-    if (e->given > 0 && e->given < PUMP_ROWS)
+    if (e->given > 0 && e->given < FIT_ROWS)
         e->apart = fmax(e->apart, now - e->before);
     e->before = now;
     fill_row(out);
@@ -295,7 +306,7 @@ static int take(void *ctx, const struct hidden_row *row)
     struct ends *e = ctx;
     ck_assert_int_eq(row->index, e->taken);
     e->sum[e->taken++] = hash_bytes(row->aux, (size_t)S * K * H * 2);
-    if (e->slow && e->taken < ROWS - PUMP_ROWS)
+    if (e->slow && e->taken < ROWS - FIT_ROWS)
         usleep(20000 + (useconds_t)(8e6 * e->apart));
     return 0;
 }
@@ -309,13 +320,18 @@ static double pump(struct ends *e, size_t memory, int group)
     struct dev *d;
     struct target *t;
     struct taps taps;
+    struct fit fit;
     struct pump pump;
     kit_ok(par_open(&par, 3));
     kit_ok(dev_open(&d, "cpu", par));
     kit_ok(taps_parse(&taps, "0,2", 4));
     kit_ok(target_open_within(&t, d, model, 2, memory));
-    kit_ok(pump_open(&pump, t, d, &taps, &f, 0));
-    ck_assert_int_eq(pump.capture.group, group);
+    struct fit_ask a = {
+        .target = t, .dev = d, .form = f, .rows = FIT_ROWS, .weights = memory};
+    kit_ok(fit_make(&fit, &a));
+    kit_ok(pump_open(&pump, t, d, &taps, &f, &fit));
+    ck_assert_int_eq(fit.group, group);
+    ck_assert_uint_eq(d->held, fit.held);
     kit_ok(pump_run(&pump, &ends));
     ck_assert_int_eq(e->taken, ROWS);
     double waiting = pump_waiting(&pump);
@@ -336,7 +352,7 @@ START_TEST(rows_pass)
     ck_assert_double_gt(waiting, 0.3);
     ck_assert_double_lt(waiting, 1);
     kit_same("rows", slow.sum, quick.sum, sizeof slow.sum);
-    pump(&parts, 300 << 10, CAPTURE_GROUP);
+    pump(&parts, 300 << 10, FIT_GROUP);
     kit_same("rows", parts.sum, quick.sum, sizeof parts.sum);
     for (int i = 1; i < ROWS; i++)
         ck_assert(quick.sum[i] != quick.sum[i - 1]);

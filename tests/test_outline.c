@@ -3,15 +3,13 @@
  * a device, and what it will take is known to the byte. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "buf.h"
 #include "err.h"
 #include "kit.h"
+#include "kit_large.h"
 #include "kit_time.h"
 #include "mem.h"
-#include "safetensors.h"
 #include "target.h"
 
 /* ---- what it takes ---- */
@@ -97,82 +95,7 @@ END_TEST
 
 /* ---- a large one ---- */
 
-enum { H = 4096, INTER = 12288, V = 151936, Q = 4096, KV = 1024, D = 128, LAYERS = 36 };
-
-static const char config[] =
-    "{\"model_type\": \"qwen3\", \"hidden_size\": 4096, \"intermediate_size\": 12288,"
-    " \"num_hidden_layers\": 36, \"num_attention_heads\": 32,"
-    " \"num_key_value_heads\": 8, \"head_dim\": 128, \"vocab_size\": 151936,"
-    " \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000, \"hidden_act\": \"silu\","
-    " \"max_position_embeddings\": 40960, \"tie_word_embeddings\": false}";
-
-static void add(struct buf *list, const char *name, int64_t rows, int64_t cols)
-{
-    struct st_tensor t = {.name = mem_text(name),
-                          .type = ST_BF16,
-                          .rank = cols ? 2 : 1,
-                          .dim = {rows, cols}};
-    buf_add(list, &t, sizeof t);
-}
-
-static void add_layer(struct buf *list, int l)
-{
-    static const struct {
-        const char *name;
-        int64_t rows, cols;
-    } of[] = {{"input_layernorm", H, 0},   {"post_attention_layernorm", H, 0},
-              {"self_attn.q_proj", Q, H},  {"self_attn.k_proj", KV, H},
-              {"self_attn.v_proj", KV, H}, {"self_attn.o_proj", H, Q},
-              {"self_attn.q_norm", D, 0},  {"self_attn.k_norm", D, 0},
-              {"mlp.gate_proj", INTER, H}, {"mlp.up_proj", INTER, H},
-              {"mlp.down_proj", H, INTER}};
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-        add(list, kit_path("model.layers.%d.%s.weight", l, of[i].name), of[i].rows,
-            of[i].cols);
-}
-
-/* write_file makes a file of holes behind its header, and says in `map` what it has. */
-static void write_file(const char *dir, const char *name, struct buf *list,
-                       struct buf *map)
-{
-    struct st_tensor *t = (struct st_tensor *)(void *)list->p;
-    int64_t n = (int64_t)(list->len / sizeof *t);
-    struct buf head = {0};
-    const char *path = kit_path("%s/%s", dir, name);
-    kit_ok(st_header_write(&head, t, n, NULL, 0, 8));
-    kit_write(path, head.p, head.len);
-    ck_assert_int_eq(truncate(path, (off_t)(head.len + t[n - 1].end)), 0);
-    for (int64_t i = 0; i < n; i++) {
-        bool first = map->p[map->len - 1] == '{';
-        buf_addf(map, "%s\"%s\": \"%s\"", first ? "" : ", ", t[i].name, name);
-        mem_free(t[i].name);
-    }
-    buf_drop(&head);
-    buf_drop(list);
-}
-
-/* large is Qwen3-8B in two files of holes; the last layer's down_proj has `inter`
- * columns. */
-static const char *large(int64_t inter)
-{
-    const char *dir = kit_tmp_dir();
-    struct buf a = {0}, b = {0}, map = {0};
-    buf_adds(&map, "{\"weight_map\": {");
-    add(&a, "model.embed_tokens.weight", V, H);
-    for (int l = 0; l < LAYERS; l++)
-        add_layer(l < LAYERS / 2 ? &a : &b, l);
-    ((struct st_tensor *)(void *)b.p)[b.len / sizeof(struct st_tensor) - 1].dim[1] =
-        inter;
-    add(&b, "model.norm.weight", H, 0);
-    add(&b, "lm_head.weight", V, H);
-    write_file(dir, "a.safetensors", &a, &map);
-    write_file(dir, "b.safetensors", &b, &map);
-    kit_write_text(kit_path("%s/config.json", dir), config);
-    buf_adds(&map, "}}");
-    kit_write_text(kit_path("%s/model.safetensors.index.json", dir), buf_text(&map));
-    buf_drop(&map);
-    return dir;
-}
+enum { H = 4096, INTER = 12288, V = 151936, Q = 4096, KV = 1024 };
 
 /* look outlines a checkpoint for a card; what is wrong is found within a second.  What
  * is not is read for its digest, at the ends of each tensor. */
@@ -195,10 +118,10 @@ static int look(const char *dir)
 START_TEST(a_large_one_at_once)
 {
     size_t n;
-    kit_fails(look(large(INTER - 1)), E_FORMAT,
+    kit_fails(look(kit_large(KIT_QWEN3_8B, 1)), E_FORMAT,
               "tensor model.layers.35.mlp.down_proj.weight is [4096, 12287], "
               "config.json makes it [4096, 12288]");
-    const char *dir = large(INTER);
+    const char *dir = kit_large(KIT_QWEN3_8B, 0);
     kit_ok(look(dir));
     struct target_sizes s = sizes_of(dir, "cuda", 33, TARGET_HEADLESS);
     double layer = 2.0 * (2.0 * H * Q + 2.0 * H * KV + 3.0 * H * INTER);

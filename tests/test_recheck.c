@@ -94,7 +94,10 @@ static const char *write_run(enum fault fault)
                               .rows_per_shard = 4};
     hidden_columns(&o, &f);
     kit_ok(taps_parse(&taps, "0,2", 4));
-    kit_ok(capture_open(&c, t, d, &taps, &f, 0, 1));
+    struct fit fit;
+    kit_ok(
+        fit_make(&fit, &(struct fit_ask){.target = t, .dev = d, .form = f, .rows = 1}));
+    kit_ok(capture_open(&c, t, d, &taps, &f, &fit));
     kit_ok(hidden_row_new(&row, &f, d));
     kit_ok(shard_create(&w, dir, &o, &have));
     for (int64_t i = 0; i < ROWS; i++) {

@@ -66,6 +66,30 @@ same() { diff -r "$hidden" "$1"; }
     done
 }
 
+@test "a plan says what is taken, by name" {
+    run extract -d cuda --plan "$packed"
+    [ "$status" = 0 ]
+    for line in 'device  *bytes' 'scratch  *67108864 ' 'target .* its weights' \
+        'pass .* 1 row at once' 'taps .* states of ' 'total ' 'host  *bytes' \
+        'rows .* under way; page-locked for a GPU'; do
+        grep -q "^$line" <<<"$output"
+    done
+    run ! grep -q cache <<<"$output"
+    run extract -d cuda --plan --weights 300K --host 10M "$packed"
+    grep -q '^target .* two layers at a time$' <<<"$output"
+    grep -q '^pass .* 16 rows at once$' <<<"$output"
+    grep -q '^rows .* 589824 .* states of 18 rows' <<<"$output"
+    run extract --plan --memory 250KiB --host 33K "$packed"
+    grep -q '^pass .* tokens of a row at once$' <<<"$output"
+    grep -q '^cache ' <<<"$output"
+    grep -q '^rows .* 32768 .* states of 1 row ' <<<"$output"
+    run extract --host 32K -o "$tmp/none" "$packed"
+    [ "$status" = 78 ]
+    [[ $output == *"--host: the states of a row of 128 tokens take 32.00 KiB of the host's memory"* ]]
+    run extract --plan --verify 1 "$hidden"
+    [ "$status" = 64 ]
+}
+
 @test "a pipe gives the bytes of a folder" {
     cat "$packed"/packed-*.safetensors | extract -q -o - - >"$tmp/stream"
     cat "$hidden"/hidden-*.safetensors | cmp - "$tmp/stream"

@@ -11,11 +11,8 @@
 
 #include "err.h"
 #include "mem.h"
-#include "num.h"
 #include "op.h"
 #include "span.h"
-
-enum { PIECE_MIN = 16 };
 
 /* ---- memory ---- */
 
@@ -48,77 +45,25 @@ static void carve(struct capture_set *s, struct arena *a, const struct hidden_fo
     }
 }
 
-static size_t out_bytes(const struct hidden_form *f, int64_t rows, int sets, int group)
+size_t capture_bytes(const struct hidden_form *f, int64_t tokens, int sets, int group)
 {
     struct arena plan = arena_plan();
-    struct capture_set s[CAPTURE_GROUP];
-    carve(s, &plan, f, rows, sets, group);
+    struct capture_set s[FIT_GROUP];
+    carve(s, &plan, f, tokens, sets, group);
     return plan.used;
 }
 
-static size_t piece_bytes(const struct capture *c, int64_t rows, int sets)
-{
-    struct cache_form past = target_cache_form(c->target, c->form.length, 0);
-    size_t cache = rows < c->form.length ? cache_bytes(c->dev, &past) : 0;
-    return target_bytes(c->target, rows, 0) + out_bytes(&c->form, rows, sets, 1) +
-           cache;
-}
-
-static size_t group_bytes(const struct capture *c, int rows)
-{
-    return target_group_bytes(c->target, c->form.length, rows) +
-           out_bytes(&c->form, c->form.length, rows, rows);
-}
-
-/* choose_group takes as many rows as fit, and returns how many sets they need. */
-static int choose_group(struct capture *c, size_t memory)
-{
-    c->group = CAPTURE_GROUP;
-    while (memory && c->group > 1 && group_bytes(c, c->group) > memory)
-        c->group--;
-    return c->group;
-}
-
-/* choose_piece halves the piece until it fits. */
-static int choose_piece(struct capture *c, size_t memory)
-{
-    char need[16], have[16];
-
-    while (memory && piece_bytes(c, c->piece, 1) > memory && c->piece > PIECE_MIN)
-        c->piece = (c->piece + 1) / 2;
-    size_t bytes = piece_bytes(c, c->piece, 1);
-    if (memory && bytes > memory)
-        return err_set(E_CONFIG, "--memory %s: a row of %lld tokens takes %s",
-                       num_bytes(have, sizeof have, (double)memory),
-                       (long long)c->form.length,
-                       num_bytes(need, sizeof need, (double)bytes));
-    return 0;
-}
-
-/* choose decides how rows are computed and returns the number of sets. */
-static int choose(struct capture *c, size_t memory, int sets)
-{
-    c->piece = c->form.length;
-    c->group = 1;
-    if (target_streams(c->target) && choose_group(c, memory) > 1)
-        return c->group;
-    if (sets > 1 && (!memory || piece_bytes(c, c->piece, sets) <= memory)) {
-        c->leaves = true;
-        return sets;
-    }
-    TRY(choose_piece(c, memory));
-    return 1;
-}
-
-static int open_device(struct capture *c, int sets)
+static int open_device(struct capture *c)
 {
     const struct hidden_form *f = &c->form;
-    int64_t n = c->piece;
+    const struct fit *fit = &c->fit;
+    int64_t n = fit->piece;
 
     TRY(arena_open(&c->work, c->dev, "pass",
-                   target_group_bytes(c->target, n, c->group)));
-    TRY(arena_open(&c->out, c->dev, "taps", out_bytes(f, n, sets, c->group)));
-    carve(c->set, &c->out, f, n, sets, c->group);
+                   target_group_bytes(c->target, n, fit->group)));
+    TRY(arena_open(&c->out, c->dev, "taps",
+                   capture_bytes(f, n, fit->sets, fit->group)));
+    carve(c->set, &c->out, f, n, fit->sets, fit->group);
     if (n == f->length)
         return 0;
     struct cache_form past = target_cache_form(c->target, f->length, 0);
@@ -127,7 +72,7 @@ static int open_device(struct capture *c, int sets)
 
 static int open_host(struct capture *c)
 {
-    size_t n = (size_t)c->form.length * (size_t)c->group * sizeof(int32_t);
+    size_t n = (size_t)c->form.length * (size_t)c->fit.group * sizeof(int32_t);
 
     c->ids = mem_alloc(n);
     c->pos = mem_alloc(n);
@@ -136,27 +81,13 @@ static int open_host(struct capture *c)
     return c->ids && c->pos && c->lo && c->hi ? 0 : E_MEMORY;
 }
 
-/* within is `memory`, or what the card has left where that is less. */
-static int within(struct dev *d, size_t *memory)
-{
-    struct dev_memory m;
-    int told = dev_memory(d, &m);
-    if (told > 0 && (*memory == 0 || *memory > m.available))
-        *memory = m.available;
-    return told;
-}
-
 int capture_open(struct capture *c, struct target *t, struct dev *d,
-                 const struct taps *taps, const struct hidden_form *form, size_t memory,
-                 int sets)
+                 const struct taps *taps, const struct hidden_form *form,
+                 const struct fit *fit)
 {
-    *c = (struct capture){.target = t, .dev = d, .taps = taps, .form = *form};
-    if (sets > CAPTURE_SETS)
-        bug("%d sets of states, at most %d", sets, CAPTURE_SETS);
-    TRY(within(d, &memory));
-    sets = choose(c, memory, sets);
-    TRY(sets);
-    int rc = open_device(c, sets);
+    *c = (struct capture){
+        .target = t, .dev = d, .taps = taps, .form = *form, .fit = *fit};
+    int rc = open_device(c);
     if (rc == 0)
         rc = open_host(c);
     if (rc < 0)
@@ -339,9 +270,9 @@ static int run_pieces(struct capture *c, struct hidden_row *r)
 {
     const struct target_pass whole = c->pass[0];
     cache_cut(&c->cache, 0);
-    for (int64_t at = 0; at < whole.rows; at += c->piece) {
+    for (int64_t at = 0; at < whole.rows; at += c->fit.piece) {
         struct target_pass p = whole;
-        p.rows = whole.rows - at < c->piece ? whole.rows - at : c->piece;
+        p.rows = whole.rows - at < c->fit.piece ? whole.rows - at : c->fit.piece;
         p.ids += at;
         p.pos += at;
         p.lo += at;
@@ -360,14 +291,14 @@ static int run_pieces(struct capture *c, struct hidden_row *r)
 static int run_whole(struct capture *c, struct hidden_row *const *row, int n)
 {
     for (int i = 0; i < n; i++)
-        aim(c, &c->pass[i], c->leaves ? row[i]->set : i);
+        aim(c, &c->pass[i], c->fit.leaves ? row[i]->set : i);
     TRY(target_group(c->target, c->pass, n, &c->work));
     for (int i = 0; i < n; i++)
-        quantise(c, &c->pass[i], c->leaves ? row[i]->set : i);
+        quantise(c, &c->pass[i], c->fit.leaves ? row[i]->set : i);
     TRY(dev_sync(c->dev));
     for (int i = 0; i < n; i++) {
-        row[i]->there = c->leaves;
-        if (!c->leaves)
+        row[i]->there = c->fit.leaves;
+        if (!c->fit.leaves)
             TRY(fetch(c, row[i], 0, c->pass[i].rows, i, dev_get));
     }
     return 0;
@@ -396,7 +327,7 @@ int capture_rows(struct capture *c, struct hidden_row *const *row, int n)
 {
     for (int i = 0; i < n; i++)
         TRY(prepare(c, i, row[i], row_tokens(c, row[i])));
-    return c->piece < c->form.length ? run_pieces(c, row[0]) : run_whole(c, row, n);
+    return c->fit.piece < c->form.length ? run_pieces(c, row[0]) : run_whole(c, row, n);
 }
 
 int capture_check(const struct capture *c, struct hidden_row *r)

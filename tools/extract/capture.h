@@ -14,14 +14,10 @@
 #include <stdint.h>
 
 #include "cache.h"
+#include "fit.h"
 #include "hidden.h"
 #include "target.h"
 #include "taps.h"
-
-enum {
-    CAPTURE_SETS = 4,   /* rows whose states are on the device, at most */
-    CAPTURE_GROUP = 16, /* rows that are computed at once, at most */
-};
 
 /* What a row leaves on the device. */
 struct capture_set {
@@ -33,26 +29,25 @@ struct capture {
     struct dev *dev;       /* borrowed */
     const struct taps *taps;
     struct hidden_form form;
-    int64_t piece; /* tokens computed at once */
-    int group;     /* rows computed at once */
-    bool leaves;   /* a row's states stay on the device until capture_check */
+    struct fit fit;
     struct arena work, out;
-    struct cache cache; /* open when piece < form.length */
-    struct capture_set set[CAPTURE_GROUP];
-    struct target_pass pass[CAPTURE_GROUP];
+    struct cache cache; /* open when fit.piece < form.length */
+    struct capture_set set[FIT_GROUP];
+    struct target_pass pass[FIT_GROUP];
     int32_t *ids, *pos, *lo, *hi; /* [group, S] */
 };
 
-/* capture_open makes room for rows of form->length tokens in at most `memory` bytes
- * (0: any) beside the weights, and never more than a card has left; E_CONFIG names what
- * the smallest piece takes when that is more.  With `sets` above 1 (CAPTURE_SETS at
- * most) the states of so many rows are left on the device if memory allows. */
+/* capture_open makes the room for rows that was planned with this form and target; its
+ * tables are not looked at. */
 int capture_open(struct capture *c, struct target *t, struct dev *d,
-                 const struct taps *taps, const struct hidden_form *form, size_t memory,
-                 int sets);
+                 const struct taps *taps, const struct hidden_form *form,
+                 const struct fit *fit);
 void capture_close(struct capture *c);
 
-/* capture_rows fills aux, scale and last of n rows, at most c->group, whose text is
+/* capture_bytes is what the states of that many rows, or pieces, take on the device. */
+size_t capture_bytes(const struct hidden_form *f, int64_t tokens, int sets, int group);
+
+/* capture_rows fills aux, scale and last of n rows, at most fit.group, whose text is
  * there.  An id outside the vocabulary is E_FORMAT naming row and token.  Where states
  * are left on the device a row's set must be free: checked, if it was used before. */
 int capture_rows(struct capture *c, struct hidden_row *const *row, int n);

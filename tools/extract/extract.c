@@ -5,6 +5,7 @@
  *
  * Weights that are too many for the device stay in the checkpoint and are brought layer
  * by layer, for a group of rows at a time. */
+#include <stdio.h>
 #include <string.h>
 
 #include "band.h"
@@ -17,15 +18,14 @@
 
 static struct {
     const char *target, *output, *device, *taps, *aux, *part;
-    bool last;
-    int64_t from_row, memory, weights, verify, seed;
+    bool last, plan;
+    int64_t from_row, memory, weights, host, verify, seed;
     double band;
 } cfg = {.output = "-",
          .device = "cpu",
          .taps = "",
          .aux = "bf16",
          .part = "0/1",
-         .memory = 2LL << 30,
          .band = 8};
 
 static const struct opt options[] = {
@@ -33,14 +33,18 @@ static const struct opt options[] = {
     OPT_TEXT('m', "target", &cfg.target, "DIR", "checkpoint of the target", 0),
     OPT_TEXT('d', "device", &cfg.device, "DEV", "cpu, cuda or cuda:N", 0),
     OPT_INT(0, "memory", &cfg.memory, "BYTES",
-            "working memory of a pass, 0 without bound; rows that take more are "
+            "working memory of passes, 0 what the device has; rows that take more are "
             "computed in pieces",
             0),
-    OPT_INT(
-        0, "weights", &cfg.weights, "BYTES",
-        "memory for the target's weights, 0 what the device has; what takes more is "
-        "brought from the checkpoint layer by layer",
-        0),
+    OPT_INT(0, "weights", &cfg.weights, "BYTES",
+            "memory for the target's weights, 0 what the device has; what takes more "
+            "is brought from the checkpoint layer by layer",
+            0),
+    OPT_INT(0, "host", &cfg.host, "BYTES",
+            "memory of the host for rows under way, 0 a quarter of what it has to "
+            "spare",
+            0),
+    OPT_FLAG(0, "plan", &cfg.plan, "print the memory that is needed, and end", 0),
     OPT_HEAD("states"),
     OPT_TEXT(0, "taps", &cfg.taps, "LIST",
              "layers to keep, as \"1,9,17\" from 0; five spread evenly by default", 0),
@@ -81,6 +85,13 @@ struct extract {
 
 /* ---- options ---- */
 
+static int check_sizes(void)
+{
+    if (cfg.memory < 0 || cfg.weights < 0 || cfg.host < 0)
+        return err_set(E_USAGE, "--memory, --weights and --host are not negative");
+    return 0;
+}
+
 static int check_options(struct extract *x)
 {
     bool bf16 = strcmp(cfg.aux, "bf16") == 0;
@@ -91,8 +102,9 @@ static int check_options(struct extract *x)
         return err_set(E_USAGE, "no packed shards to read");
     if (!bf16 && strcmp(cfg.aux, "fp8") != 0)
         return err_set(E_USAGE, "--aux %s: not bf16 or fp8", cfg.aux);
-    if (cfg.from_row < 0 || cfg.memory < 0 || cfg.weights < 0)
-        return err_set(E_USAGE, "--from-row, --memory and --weights are not negative");
+    if (cfg.from_row < 0)
+        return err_set(E_USAGE, "--from-row is not negative");
+    TRY(check_sizes());
     if (cfg.band != 0 && !(cfg.band > 1))
         return err_set(E_USAGE, "--band %g: 0 or above 1", cfg.band);
     x->band.factor = cfg.band;
@@ -100,7 +112,7 @@ static int check_options(struct extract *x)
     TRY(num_parse_part(cfg.part, &x->part, &x->parts));
     if (x->parts > 1 && cfg.from_row > 0)
         return err_set(E_USAGE, "--part and --from-row exclude each other");
-    return tool_not_terminal(cfg.output);
+    return cfg.plan ? 0 : tool_not_terminal(cfg.output);
 }
 
 /* ---- setting up ---- */
@@ -123,7 +135,8 @@ static struct rig_options rig_options(void)
                                 .device = cfg.device,
                                 .threads = tool_common.threads,
                                 .memory = (size_t)cfg.memory,
-                                .weights = (size_t)cfg.weights};
+                                .weights = (size_t)cfg.weights,
+                                .host = (size_t)cfg.host};
 }
 
 static int check_target(struct extract *x)
@@ -236,6 +249,16 @@ static void close_all(struct extract *x)
     feed_close(&x->feed);
 }
 
+static int print_plan(struct extract *x)
+{
+    struct buf text = {0};
+    int rc = rig_plan(&x->rig, &text);
+    if (rc == 0)
+        fputs(text.p, stdout);
+    buf_drop(&text);
+    return rc;
+}
+
 /* ---- the stream ---- */
 
 static int next_row(void *ctx, struct hidden_row *out)
@@ -315,8 +338,11 @@ static int verify(struct tool *tool)
         return err_set(E_USAGE, "no target: -m DIR");
     if (tool->inputs == 0)
         return err_set(E_USAGE, "no hidden shards to verify");
-    if (cfg.verify < 0 || cfg.memory < 0 || cfg.weights < 0)
-        return err_set(E_USAGE, "--verify, --memory and --weights are not negative");
+    if (cfg.verify < 0)
+        return err_set(E_USAGE, "--verify is not negative");
+    TRY(check_sizes());
+    if (cfg.plan)
+        return err_set(E_USAGE, "--verify and --plan exclude each other");
     if (*cfg.taps || cfg.last || cfg.from_row || strcmp(cfg.part, "0/1") != 0 ||
         strcmp(cfg.aux, "bf16") != 0 || strcmp(cfg.output, "-") != 0)
         return err_set(E_USAGE, "--verify takes layers, types and rows from the shards "
@@ -333,6 +359,10 @@ static int extract(struct tool *tool)
     TRY_GOTO(rc, check_options(&x), out);
     TRY_GOTO(rc, check_target(&x), out);
     TRY_GOTO(rc, open_input(&x), out);
+    if (cfg.plan) {
+        rc = print_plan(&x);
+        goto out;
+    }
     TRY_GOTO(rc, open_output(&x), out);
     if (rc == 1) {
         log_note(&tool->log, "%s: complete, nothing to do", cfg.output);

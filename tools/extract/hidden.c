@@ -48,6 +48,12 @@ static size_t last_bytes(const struct hidden_form *f)
     return (size_t)(f->length * f->width) * 2;
 }
 
+size_t hidden_row_bytes(const struct hidden_form *f)
+{
+    size_t scale = f->fp8 ? scale_bytes(f) : 0, last = f->last ? last_bytes(f) : 0;
+    return aux_bytes(f) + scale + last;
+}
+
 static int states_new(struct hidden_row *r, void **out, size_t bytes)
 {
     if (r->dev)

@@ -41,6 +41,9 @@ struct hidden_row {
 /* hidden_columns fills o->column; the order is that of the files. */
 void hidden_columns(struct shard_options *o, const struct hidden_form *f);
 
+/* hidden_row_bytes is what the states of a row take. */
+size_t hidden_row_bytes(const struct hidden_form *f);
+
 /* hidden_row_new makes room for a row; its states in memory that d copies to by itself
  * (NULL: in ordinary memory).  The device must be open until hidden_row_free. */
 int hidden_row_new(struct hidden_row *r, const struct hidden_form *f, struct dev *d);

@@ -20,9 +20,9 @@ static void swap(struct hidden_row *a, struct hidden_row *b)
 /* compute reads a group of rows, the first into `first`, and runs them; 0: no more. */
 static int compute(struct pump *f, struct hidden_row *first)
 {
-    struct hidden_row *row[CAPTURE_GROUP];
+    struct hidden_row *row[FIT_GROUP];
     int n = 0;
-    while (n < f->capture.group && !f->ended) {
+    while (n < f->capture.fit.group && !f->ended) {
         row[n] = n ? &f->spare[n - 1] : first;
         int rc = f->ends->next(f->ends->ctx, row[n]);
         TRY(rc);
@@ -67,13 +67,13 @@ static int write_row(void *ctx, void *item)
 }
 
 int pump_open(struct pump *f, struct target *t, struct dev *d, const struct taps *taps,
-              const struct hidden_form *form, size_t memory)
+              const struct hidden_form *form, const struct fit *fit)
 {
     int rc;
-    *f = (struct pump){.rows = par_threads(d->par) > 1 ? PUMP_ROWS : 1};
-    TRY_GOTO(rc, capture_open(&f->capture, t, d, taps, form, memory, f->rows), out);
+    *f = (struct pump){.rows = fit->rows};
+    TRY_GOTO(rc, capture_open(&f->capture, t, d, taps, form, fit), out);
     TRY_GOTO(rc, par_open(&f->threads, f->rows), out);
-    size_t more = (size_t)f->capture.group - 1;
+    size_t more = (size_t)fit->group - 1;
     f->spare = more ? mem_zero(more, sizeof *f->spare) : NULL;
     if (more && !f->spare)
         rc = E_MEMORY;
@@ -93,7 +93,7 @@ void pump_close(struct pump *f)
 {
     for (int i = 0; i < f->rows; i++)
         hidden_row_free(&f->row[i]);
-    for (int i = 0; f->spare && i < f->capture.group - 1; i++)
+    for (int i = 0; f->spare && i < f->capture.fit.group - 1; i++)
         hidden_row_free(&f->spare[i]);
     mem_free(f->spare);
     par_close(f->threads);
@@ -104,7 +104,7 @@ void pump_close(struct pump *f)
 int pump_run(struct pump *f, const struct pump_ends *ends)
 {
     static const struct par_stages stages = {read_row, check_row, write_row};
-    void *item[PUMP_ROWS];
+    void *item[FIT_ROWS];
     for (int i = 0; i < f->rows; i++)
         item[i] = &f->row[i];
     f->ends = ends;

@@ -3,8 +3,8 @@
  *
  *     next -> target | check | sink
  *
- * Three rows are under way, each with its own place on the device, so the target waits
- * only for a sink that is slower than it is; how long it waited is measured. */
+ * Several rows are under way, each with its own place on the device, so the target
+ * waits only for a sink that is slower than it is; how long it waited is measured. */
 #ifndef PUMP_H
 #define PUMP_H
 
@@ -18,23 +18,21 @@ struct pump_ends {
     void *ctx;
 };
 
-enum { PUMP_ROWS = 3 };
-
 struct pump {
     struct capture capture;
     struct par *threads;
     const struct pump_ends *ends;
-    struct hidden_row row[PUMP_ROWS];
-    struct hidden_row *spare; /* [capture.group - 1]: computed, not yet taken */
+    struct hidden_row row[FIT_ROWS];
+    struct hidden_row *spare; /* [fit.group - 1]: computed, not yet taken */
     int rows, spares, taken;
     bool ended;
     double begun, left, waited; /* seconds: the first row, the last one's end */
 };
 
 /* pump_open makes room as capture_open does; target, device and taps are borrowed. With
- * one thread on the CPU everything runs in turn. */
+ * one row everything runs in turn. */
 int pump_open(struct pump *f, struct target *t, struct dev *d, const struct taps *taps,
-              const struct hidden_form *form, size_t memory);
+              const struct hidden_form *form, const struct fit *fit);
 void pump_close(struct pump *f);
 
 /* pump_run moves all rows of `ends`. */

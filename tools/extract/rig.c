@@ -2,8 +2,11 @@
 /* rig.c - see rig.h. */
 #include "rig.h"
 
+#include <string.h>
+
 #include "err.h"
 #include "num.h"
+#include "spare.h"
 
 int rig_check(struct rig *r, const struct rig_options *o, const char *taps, bool last)
 {
@@ -22,52 +25,63 @@ int rig_check(struct rig *r, const struct rig_options *o, const char *taps, bool
     return 0;
 }
 
-/* weights_memory is what the target may keep on the device: as was said, else what is
- * there beside the working memory of a pass. */
-static int weights_memory(const struct rig *r, size_t *memory)
+/* ask_fit: with `device` bytes on a device of its own; without (0), of what the host
+ * has a quarter is for rows, and, where the CPU is the device, the rest for it. */
+static struct fit_ask ask_fit(const struct rig *r, size_t device)
 {
-    struct dev_memory m;
-    *memory = r->o.weights;
-    int told = *memory ? 0 : dev_memory(r->dev, &m);
-    if (told > 0) {
-        size_t work = r->o.memory;
-        work = work && work < m.available / 2 ? work : m.available / 2;
-        *memory = m.available - work;
-    }
-    return told;
+    size_t spare = spare_memory("");
+    bool host = strcmp(r->o.device, "cpu") == 0;
+    int threads = r->o.threads ? (int)r->o.threads : par_processors();
+    return (struct fit_ask){.target = r->shape,
+                            .dev = (struct dev *)(uintptr_t)&r->card,
+                            .form = r->form,
+                            .rows = threads > 1 ? FIT_ROWS : 1,
+                            .weights = r->o.weights,
+                            .passes = r->o.memory,
+                            .host = r->o.host,
+                            .device = host ? spare - spare / 4 : device,
+                            .spare = r->o.host ? spare : spare / 4};
 }
 
-/* tell_memory says what is taken, of which `target` by weights and the device itself:
- * nothing is added while rows are computed. */
-static void tell_memory(struct rig *r, size_t target, struct log *log)
+int rig_plan(struct rig *r, struct buf *out)
 {
-    char weights[32], passes[32], all[32];
-    num_bytes(weights, sizeof weights, (double)target);
-    num_bytes(passes, sizeof passes, (double)(r->dev->held - target));
-    num_bytes(all, sizeof all, (double)r->dev->held);
-    if (target_streams(r->target))
+    const struct fit_ask a = ask_fit(r, 0);
+    TRY(fit_make(&r->fit, &a));
+    fit_print(out, &r->fit);
+    return buf_check(out);
+}
+
+/* tell says what is taken: nothing is added while rows are computed. */
+static void tell(const struct rig *r, struct log *log)
+{
+    char target[32], device[32], host[32];
+    num_bytes(target, sizeof target, (double)r->fit.weights);
+    num_bytes(device, sizeof device, (double)r->fit.device.total);
+    num_bytes(host, sizeof host, (double)r->fit.host.total);
+    if (r->fit.streams)
         log_note(log,
                  "the target does not fit: its layers are brought one by one, each for "
-                 "%d rows; it takes %s, their passes %s, %s in all",
-                 r->pump.capture.group, weights, passes, all);
+                 "%d rows; it takes %s, %s in all, rows %s of the host's memory",
+                 r->fit.group, target, device, host);
     else
-        log_more(log, "the target takes %s, passes %s, %s in all", weights, passes,
-                 all);
+        log_more(log, "the target takes %s, %s in all, rows %s of the host's memory",
+                 target, device, host);
 }
 
 int rig_open(struct rig *r, struct log *log)
 {
     int64_t last = r->form.last ? -1 : r->taps.layer[r->taps.n - 1];
-    size_t weights;
+    struct dev_memory m;
 
     TRY(par_open(&r->compute, (int)r->o.threads));
     TRY(dev_open(&r->dev, r->o.device, r->compute));
-    TRY(weights_memory(r, &weights));
-    TRY(target_open_within(&r->target, r->dev, r->o.target, last, weights));
-    size_t target = r->dev->held;
-    TRY(pump_open(&r->pump, r->target, r->dev, &r->taps, &r->form, r->o.memory));
-    r->held = r->dev->held;
-    tell_memory(r, target, log);
+    int told = dev_memory(r->dev, &m);
+    TRY(told);
+    const struct fit_ask a = ask_fit(r, told ? m.available | 1 : 0);
+    TRY(fit_make(&r->fit, &a));
+    tell(r, log);
+    TRY(target_open_within(&r->target, r->dev, r->o.target, last, r->fit.weights));
+    TRY(pump_open(&r->pump, r->target, r->dev, &r->taps, &r->form, &r->fit));
     return 0;
 }
 
@@ -84,7 +98,8 @@ void rig_close(struct rig *r)
 int rig_run(struct rig *r, const struct pump_ends *ends)
 {
     TRY(pump_run(&r->pump, ends));
-    if (r->dev->held != r->held)
-        bug("%zu bytes of the device in use, %zu were planned", r->dev->held, r->held);
+    if (r->dev->held != r->fit.held)
+        bug("%zu bytes of the device in use, %zu were planned", r->dev->held,
+            r->fit.held);
     return 0;
 }

@@ -15,6 +15,7 @@ struct rig_options {
     int64_t threads;
     size_t memory;  /* of passes, 0: any */
     size_t weights; /* of the target's weights, 0: what the device has */
+    size_t host;    /* of rows under way, 0: a quarter of what the host has */
 };
 
 struct rig {
@@ -27,16 +28,20 @@ struct rig {
     struct par *compute;
     struct dev *dev;
     struct target *target;
+    struct fit fit;
     struct pump pump;
-    size_t held; /* device memory, all of it */
 };
 
 /* rig_check finds everything that is wrong with the checkpoint, and layers (taps.h)
  * that it does not have, before a device is opened. */
 int rig_check(struct rig *r, const struct rig_options *o, const char *taps, bool last);
 
-/* rig_open opens the device and loads the target, by layers where it does not fit; says
- * what is taken. */
+/* rig_plan appends to `out` what the run takes, without a device: of a card whatever
+ * the options allow. */
+int rig_plan(struct rig *r, struct buf *out);
+
+/* rig_open opens the device, decides how rows are computed in what it has (fit.h) and
+ * only then loads the target. */
 int rig_open(struct rig *r, struct log *log);
 void rig_close(struct rig *r); /* in any state; zero is fine */
 
