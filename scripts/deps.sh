@@ -57,6 +57,7 @@ look() {
         command_of bats bats
         command_of zstd zstd
         command_of mandoc mandoc
+        command_of openssl openssl
         ;;
     lint)
         command_of clang clang

@@ -660,7 +660,7 @@ class Connection(socketserver.StreamRequestHandler):
         if not line.strip():
             return None
         words = line.decode("latin-1").split()
-        if len(words) != 3:
+        if len(words) != 3 or line[0] == 0x16:  # TLS says hello
             self.wfile.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
             return None
         headers = {}

@@ -262,9 +262,14 @@ START_TEST(verdicts)
         {HTTP_STALLED, 0, "", E_REMOTE, VERDICT_LATER},
         {HTTP_UNREACHED, 0, "", E_REMOTE, VERDICT_LATER},
         {HTTP_UNTRUSTED, 0, "", E_CONFIG, VERDICT_NEVER},
+        {HTTP_NO_URL, 0, "", E_CONFIG, VERDICT_NEVER},
+        {HTTP_NO_TLS, 0, "", E_CONFIG, VERDICT_NEVER},
+        {HTTP_WHOLE, 204, "", E_CONFIG, VERDICT_NEVER},
+        {HTTP_WHOLE, 206, "", 0, VERDICT_NEVER},
     };
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
-        struct http_call call = {.end = c[i].end, .head.status = c[i].status};
+        struct http_call call = {
+            .method = "GET", .end = c[i].end, .head.status = c[i].status};
         enum verdict v;
         ck_assert_int_eq(retry_judge(&v, &call, "name", c[i].code, ""), c[i].rc);
         ck_assert_int_eq(v, c[i].v);
@@ -273,6 +278,9 @@ START_TEST(verdicts)
     enum verdict v;
     ck_assert_int_eq(retry_judge(&v, &idle, "name", "", ""), E_REMOTE);
     ck_assert_int_eq(v, VERDICT_NOW); // closed while it was idle
+    struct http_call deleted = {
+        .method = "DELETE", .end = HTTP_WHOLE, .head.status = 204};
+    kit_ok(retry_judge(&v, &deleted, "name", "", ""));
     struct http_call moved = {.end = HTTP_WHOLE, .head.status = 302};
     retry_judge(&v, &moved, "name", "", "");
     ck_assert_int_eq(v, VERDICT_NEVER);
@@ -561,6 +569,11 @@ START_TEST(urls)
                                       "https://",
                                       "https:///p",
                                       "https://u:p@h/",
+                                      "https://h:/",
+                                      "https://h:0",
+                                      "https://h:65536/a",
+                                      "https://h:8o/",
+                                      "https://[::1]:99999/",
                                       "https://h/a b",
                                       "https://h/\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

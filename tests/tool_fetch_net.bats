@@ -123,8 +123,9 @@ same() {
     run -0 "$fetch" "$url/b/one.txt" -o d2
     cmp src/one.txt d2/one.txt
     faults "redirect times=all here=1 to=http://127.0.0.1:$port"
-    run -69 "$fetch" "$url/b/one.txt" -o d3
-    [[ $output == *"redirected 11 times"* ]]
+    run -78 "$fetch" "$url/b/one.txt?sig=secret" -o d3
+    [[ $output == *"$url/b/one.txt: redirected 11 times: is it a circle?"* ]]
+    [[ $output != *secret* ]]
     faults "redirect times=1 op=list,get to=http://localhost:$port"
     run -0 "$fetch" s3://b -o d4 $s3
     same src d4
@@ -227,6 +228,33 @@ same() {
     echo "$output" | tr '\r' '\n'
     [[ $output == *"left, "*" of 6 objects, 1 requests, 0 retries, a/large.bin at 67 %"* ]]
     same src dst
+}
+
+@test "what cannot work is refused at once" {
+    serve
+    begun=$(date +%s)
+    for bad in http://127.0.0.1:99999 http://127.0.0.1:0 http://127.0.0.1:x; do
+        run -64 "$fetch" s3://b -o dst --no-sign --endpoint $bad
+        [[ $output == *"$bad: a port is a number from 1 to 65535"* ]]
+        run -64 "$fetch" "$bad/x" -o dst
+        HF_ENDPOINT=$bad run -64 "$fetch" hf://a/b -o dst
+    done
+    HF_ENDPOINT=ftp://h run -64 "$fetch" hf://a/b -o dst
+    run -78 "$fetch" s3://b -o dst --no-sign --endpoint "http://[zz]"
+    run -64 "$fetch" "$url/" "$url/b/one.txt" -o dst
+    [[ $output == *"$url/: the URL ends in no name for a file"* ]]
+    cmp src/one.txt dst/one.txt
+    faults "plainstatus status=204 op=get,list times=all"
+    run -78 "$fetch" "$url/b/one.txt?sig=secret" -o d2
+    [[ $output == *"$url/b/one.txt: status 204, which is no reply to GET"* && $output != *secret* ]]
+    run -78 "$fetch" s3://b -o d2 $s3
+    [[ $output == *"s3://b: status 204, which is no reply to GET"* ]]
+    for empty in "" "-o" "--include" "--endpoint" "--region"; do
+        run -64 "$fetch" "$url/b/one.txt" -o d2 $empty ""
+        [[ $output == *" is empty"* ]]
+    done
+    [ ! -e d2/one.txt ]
+    [ $(($(date +%s) - begun)) -lt 20 ]
 }
 
 @test "no server, and one that stops" {

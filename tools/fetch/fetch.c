@@ -507,7 +507,7 @@ int main(int argc, char **argv)
                         .options = fetch_options};
     int rc = tool_begin(&tool, argc, argv);
     if (rc == 0)
-        rc = fetch_options_check(tool.inputs);
+        rc = fetch_options_check(tool.input, tool.inputs);
     if (rc == 0)
         rc = cfg.put ? put(&tool) : fetch(&tool);
     return tool_end(&tool, rc);

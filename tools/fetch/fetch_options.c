@@ -2,8 +2,11 @@
 /* fetch_options.c - a wrong call is refused here, before anything is asked or made. */
 #include "fetch_options.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "creds_link.h"
 #include "err.h"
 #include "limits.h"
 #include "put.h"
@@ -81,6 +84,20 @@ static int check_numbers(void)
                                          cfg.rate, cfg.retries, cfg.stall});
 }
 
+/* An empty name comes from a variable that was not set. */
+static int check_texts(char **operand)
+{
+    for (const struct opt *o = fetch_options; o->kind != OPT_KIND_END; o++) {
+        const char *text = o->kind == OPT_KIND_TEXT ? *(const char **)o->value : NULL;
+        if (text && !*text)
+            return err_set(E_USAGE, "option --%s: is empty", o->name);
+    }
+    for (; *operand; operand++)
+        if (!**operand)
+            return err_set(E_USAGE, "an operand is empty");
+    return 0;
+}
+
 static int check_put(int inputs)
 {
     if (inputs < 2)
@@ -109,9 +126,10 @@ static int check_fetch(int inputs)
     return 0;
 }
 
-int fetch_options_check(int inputs)
+int fetch_options_check(char **operand, int n)
 {
-    TRY(cfg.put ? check_put(inputs) : check_fetch(inputs));
+    TRY(check_texts(operand));
+    TRY(cfg.put ? check_put(n) : check_fetch(n));
     return check_numbers();
 }
 
@@ -135,7 +153,7 @@ static int open_creds(struct scheme_rules *r, char **url)
                                       .profile = cfg.profile,
                                       .credentials = cfg.credentials,
                                       .region = cfg.region,
-                                      .ca = cfg.ca};
+                                      .ca = r->http.ca};
     while (*url && strncmp(*url, "s3://", 5) != 0)
         url++;
     if (!*url)
@@ -148,12 +166,26 @@ static int open_creds(struct scheme_rules *r, char **url)
     return 0;
 }
 
+/* The certificates to trust, NULL: the system's.  What is named must be there. */
+static int get_ca(const char **out)
+{
+    static const char *const names[] = {"AWS_CA_BUNDLE", "SSL_CERT_FILE"};
+    *out = cfg.ca;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !*out; i++)
+        *out = creds_env(names[i]);
+    return !*out || access(*out, R_OK) == 0
+               ? 0
+               : err_errno(errno, "cannot read the certificates in %s", *out);
+}
+
 int fetch_options_rules(struct scheme_rules *out, char **url, struct log *log)
 {
+    const char *ca;
+    TRY(get_ca(&ca));
     *out = (struct scheme_rules){.http = {.connections = (int)cfg.connections,
                                           .connect = 10,
                                           .stall = cfg.stall,
-                                          .ca = cfg.ca},
+                                          .ca = ca},
                                  .retries = (int)cfg.retries,
                                  .endpoint = cfg.endpoint,
                                  .region = cfg.region,

@@ -22,9 +22,9 @@ extern struct fetch_options cfg;
 
 extern const struct opt fetch_options[];
 
-/* fetch_options_check refuses (E_USAGE) numbers out of their ranges, empty names, and
- * options that do not go with each other or with `inputs` operands. */
-int fetch_options_check(int inputs);
+/* fetch_options_check refuses (E_USAGE) numbers out of their ranges, empty texts, and
+ * options that do not go with each other or with the n operands. */
+int fetch_options_check(char **operand, int n);
 
 /* fetch_options_rules gives what sources must know.  Keys of S3 are looked for when an
  * operand is an s3:// URL; creds_close(out->creds) ends them.  `url` ends with NULL. */

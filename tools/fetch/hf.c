@@ -158,6 +158,8 @@ static int take_host(struct hub *h)
     if (!host)
         host = "https://huggingface.co";
     TRY(url_split(&u, host));
+    if (!url_is_web(&u))
+        return err_set(E_USAGE, "HF_ENDPOINT is not http(s)://host, but %s", host);
     size_t n = strlen(host);
     h->host = text_of(host, host[n - 1] == '/' ? n - 1 : n);
     return h->host ? 0 : E_MEMORY;

@@ -432,6 +432,10 @@ static enum http_end end_of(const struct slot *s, CURLcode code)
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
         return HTTP_UNTRUSTED;
+    case CURLE_URL_MALFORMAT:
+        return HTTP_NO_URL;
+    case CURLE_SSL_CONNECT_ERROR: // of a line that breaks, too
+        return tls_mistaken(s->why) ? HTTP_NO_TLS : HTTP_BROKEN;
     case CURLE_OPERATION_TIMEDOUT: {
         double connected = 0;
         curl_easy_getinfo(s->easy, CURLINFO_PRETRANSFER_TIME, &connected);

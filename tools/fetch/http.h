@@ -30,6 +30,8 @@ enum http_end {
     HTTP_WHOLE,     /* a whole reply, of whatever status */
     HTTP_UNREACHED, /* no connection: address, port, proxy */
     HTTP_UNTRUSTED, /* the other side's certificate is not accepted */
+    HTTP_NO_URL,    /* what was to be asked for is no URL */
+    HTTP_NO_TLS,    /* the other side speaks no TLS, or none of ours */
     HTTP_BROKEN,    /* reset, cut short, not HTTP */
     HTTP_STALLED,   /* nothing came for too long */
     HTTP_REFUSED,   /* by the user's body function, or beyond `limit` */

@@ -25,7 +25,15 @@ static int judge_broken(enum verdict *out, const struct http_call *c, const char
     switch (c->end) {
     case HTTP_UNTRUSTED:
         *out = VERDICT_NEVER;
-        return err_set(E_CONFIG, "%s: the server is not trusted: %s", name, c->why);
+        return err_set(E_CONFIG, "%s: the server is not trusted (--ca): %s", name,
+                       c->why);
+    case HTTP_NO_URL:
+    case HTTP_NO_TLS:
+        *out = VERDICT_NEVER;
+        return err_set(E_CONFIG, "%s: %s: %s", name,
+                       c->end == HTTP_NO_URL ? "cannot be asked for"
+                                             : "the server speaks no https (http://?)",
+                       c->why);
     case HTTP_STALLED:
         return err_set(E_REMOTE, "%s: the server has gone silent", name);
     case HTTP_REFUSED:
@@ -73,6 +81,14 @@ static int code_of(int status)
     }
 }
 
+/* "No content" and its like, in the place of what was asked for. */
+static bool is_bodiless(const struct http_call *c)
+{
+    int status = c->head.status;
+    return status != 200 && status != 206 &&
+           (strcmp(c->method, "GET") == 0 || strcmp(c->method, "HEAD") == 0);
+}
+
 int retry_judge(enum verdict *out, const struct http_call *c, const char *name,
                 const char *code, const char *message)
 {
@@ -81,7 +97,11 @@ int retry_judge(enum verdict *out, const struct http_call *c, const char *name,
         return judge_broken(out, c, name);
     *out = VERDICT_NEVER;
     if (status / 100 == 2)
-        return 0;
+        return is_bodiless(c) ? err_set(E_CONFIG,
+                                        "%s: status %d, which is no reply to %s: is "
+                                        "this the right server?",
+                                        name, status, c->method)
+                              : 0;
     bool moved = status == 301 || status == 302 || status == 303 || status == 307 ||
                  status == 308;
     *out = moved && c->head.location[0] ? VERDICT_MOVED : verdict_of(status, code);

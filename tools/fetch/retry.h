@@ -15,9 +15,9 @@ enum verdict {
     VERDICT_SLOW   /* after a pause, and with fewer requests at a time */
 };
 
-/* retry_judge says what the end of a call means: 0 for a whole 2xx reply, else the code
- * and message of what to say about `name`, with the verdict.  `code` and `message` are
- * what an error document says, or "". */
+/* retry_judge says what the end of a call means: 0 for a whole 2xx reply (to GET and
+ * HEAD 200 or 206), else the code and message of what to say about `name`, with the
+ * verdict.  `code` and `message` are what an error document says, or "". */
 int retry_judge(enum verdict *out, const struct http_call *c, const char *name,
                 const char *code, const char *message);
 

@@ -56,9 +56,7 @@ static int check_rules(const struct scheme_rules *r)
     if (!r->endpoint)
         return 0;
     TRY(url_split(&u, r->endpoint));
-    bool http = (u.scheme_n == 4 && strncmp(u.scheme, "http", 4) == 0) ||
-                (u.scheme_n == 5 && strncmp(u.scheme, "https", 5) == 0);
-    if (!http || u.query_n > 0)
+    if (!url_is_web(&u) || u.query_n > 0)
         return err_set(E_USAGE, "the endpoint is not http(s)://host[:port], but %s",
                        r->endpoint);
     return 0;

@@ -129,7 +129,8 @@ out:
 int scheme_move(struct buf *url, const struct http_call *c, int *moves)
 {
     if (++*moves > MOVES)
-        return err_set(E_REMOTE, "%s: redirected %d times", buf_text(&c->url), *moves);
+        return err_set(E_CONFIG, "%.*s: redirected %d times: is it a circle?",
+                       url_shown(buf_text(&c->url)), buf_text(&c->url), *moves);
     struct buf to = {0};
     int rc = url_join(&to, buf_text(&c->url), c->head.location);
     if (rc < 0) {

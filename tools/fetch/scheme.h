@@ -88,7 +88,7 @@ int scheme_open_list(struct source *out, const char *path,
 int scheme_list(struct source *s, struct objects *out);
 
 /* scheme_move gives the URL that a redirected call (VERDICT_MOVED) leads to; E_FORMAT
- * when it leads nowhere, E_REMOTE after ten times. */
+ * when it leads nowhere, E_CONFIG after ten times. */
 int scheme_move(struct buf *url, const struct http_call *c, int *moves);
 
 /* scheme_run makes a call of a remote scheme, in the listing, with retries: `ask`

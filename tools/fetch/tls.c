@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "err.h"
 
@@ -54,4 +55,16 @@ bool tls_holds(void *ssl)
 void tls_tried(void *ssl)
 {
     SSL_set_ex_data(ssl, tried, SSL_get_ex_data(ssl, taken));
+}
+
+bool tls_mistaken(const char *why)
+{
+    static const char *const reasons[] = {
+        "wrong version number",   "http request",           "packet length too long",
+        "unsupported protocol",   "alert protocol version", "alert handshake failure",
+        "no protocols available", "no shared cipher"};
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (strstr(why, reasons[i]))
+            return true;
+    return false;
 }

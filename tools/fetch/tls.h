@@ -18,4 +18,8 @@ int tls_read_ahead(void *ssl_ctx);
 bool tls_holds(void *ssl);
 void tls_tried(void *ssl);
 
+/* tls_mistaken: does OpenSSL's reason for a handshake that failed say that the other
+ * side speaks no TLS, or none that we do?  Else the line may have broken. */
+bool tls_mistaken(const char *why);
+
 #endif

@@ -52,6 +52,23 @@ int url_unescape(struct buf *out, const char *text, bool plus)
     return 0;
 }
 
+/* Of "host", "host:1" and "[::1]:1"; none is fine. */
+static bool is_port(const char *host, size_t n)
+{
+    const char *name = memchr(host, ']', n);
+    size_t before = name ? (size_t)(name - host) : 0;
+    const char *colon = memchr(host + before, ':', n - before);
+    int port = 0;
+    if (!colon)
+        return true;
+    for (const char *c = colon + 1; c < host + n; c++) {
+        if (*c < '0' || *c > '9' || port > 65535)
+            return false;
+        port = 10 * port + (*c - '0');
+    }
+    return port > 0 && port <= 65535;
+}
+
 int url_split(struct url *out, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++)
@@ -68,6 +85,8 @@ int url_split(struct url *out, const char *text)
         return err_set(E_USAGE, "a URL with a user name or password is refused");
     if (out->host_n == 0)
         return err_set(E_USAGE, "%s: a URL without a host", text);
+    if (!is_port(host, out->host_n))
+        return err_set(E_USAGE, "%s: a port is a number from 1 to 65535", text);
     out->path = host + out->host_n;
     out->path_n = strcspn(out->path, "?#");
     out->query = out->path + out->path_n;
@@ -80,6 +99,16 @@ static bool is_scheme(const struct url *u, const char *name)
 {
     return u->scheme_n == strlen(name) &&
            strncasecmp(u->scheme, name, u->scheme_n) == 0;
+}
+
+bool url_is_web(const struct url *u)
+{
+    return is_scheme(u, "http") || is_scheme(u, "https");
+}
+
+int url_shown(const char *text)
+{
+    return (int)strcspn(text, "?#");
 }
 
 int url_join(struct buf *out, const char *base, const char *location)
@@ -96,7 +125,7 @@ int url_join(struct buf *out, const char *base, const char *location)
     if (url_split(&to, location) < 0)
         return err_set(E_FORMAT, "redirected to %s, which is not a URL", location);
     bool secure = is_scheme(&to, "https");
-    if (!secure && !is_scheme(&to, "http"))
+    if (!url_is_web(&to))
         return err_set(E_FORMAT, "redirected to %s: neither http nor https", location);
     if (!secure && is_scheme(&from, "https"))
         return err_set(E_FORMAT, "redirected from https to http (%s)", location);

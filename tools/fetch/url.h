@@ -23,8 +23,15 @@ struct url {
 };
 
 /* url_split is E_USAGE when the text is not of this form, or has a user name (which
- * would end up in logs), a space or a control character. */
+ * would end up in logs), a port that is none, a space or a control character. */
 int url_split(struct url *out, const char *text);
+
+/* url_is_web: http or https. */
+bool url_is_web(const struct url *u);
+
+/* url_shown is how many bytes of a URL may stand in a message: what grants access
+ * stands in its query. */
+int url_shown(const char *text);
 
 /* url_join makes the URL that a Location header means when it answered `base`: as it
  * is, or with scheme and host of the base.  Relative paths are E_FORMAT; so is a scheme

@@ -10,6 +10,7 @@
 #include "etag.h"
 #include "file.h"
 #include "mem.h"
+#include "url.h"
 
 enum { READ = 1 << 20 };
 
@@ -97,8 +98,7 @@ static int damaged(const struct object *o, const char *more, const char *what,
 {
     const char *from = o->from && strcmp(o->key, o->from) != 0 ? o->from : "";
     return err_set(E_FORMAT, "%s: damaged%s: %s is %s, not %s%s%.*s", o->key, more,
-                   what, got, want, *from ? ", from " : "", (int)strcspn(from, "?"),
-                   from);
+                   what, got, want, *from ? ", from " : "", url_shown(from), from);
 }
 
 int want_crc(const struct want *w, const struct object *o, uint64_t got)

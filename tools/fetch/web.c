@@ -43,8 +43,14 @@ static int add_url(struct objects *out, const char *url, const char *sha256)
     int rc = is_web(url) ? add_name(&key, url)
                          : err_set(E_USAGE, "%s: not an https:// URL", url);
     struct object *o = rc < 0 ? NULL : object_add(out, buf_text(&key), url);
+    bool nameless = key.len == 0;
     buf_drop(&key);
     TRY(rc);
+    if (o && nameless) {
+        rc = err_set(E_USAGE, "%.*s: the URL ends in no name for a file",
+                     url_shown(url), url);
+        return object_refuse(out, o, rc);
+    }
     if (!o || (sha256 && !(o->sha256 = object_text(out, sha256))))
         return E_MEMORY;
     o->pinned = sha256 != NULL;
@@ -111,7 +117,6 @@ static int end_probe(struct probe *p)
     int rc = web_judge(p->of->source, NULL, &p->call, &v);
     if (rc == 0)
         return learn(list, o, &p->call.head);
-    err_wrap(rc, "%s", o->from);
     if (v == VERDICT_MOVED) {
         rc = scheme_move(&p->moved, &p->call, &p->moves);
         p->due = 0;
@@ -139,6 +144,8 @@ static int start_due(struct prober *w, struct probe *probe)
     int busy = 0;
     for (int i = 0; i < PROBES && w->rc == 0; i++) {
         struct probe *p = &probe[i];
+        while (w->next < w->out->n && w->out->at[w->next].code < 0)
+            w->next++;
         if (!p->busy && w->next < w->out->n) {
             p->number = w->next++;
             p->tries = p->moves = 0;
@@ -264,7 +271,10 @@ int web_judge(struct source *s, const struct piece *p, const struct http_call *c
     int status = c->head.status;
     bool known = !p && ((c->end == HTTP_REFUSED && status / 100 == 2) ||
                         (c->end == HTTP_WHOLE && status == 416));
+    const char *url = p ? p->object->from : buf_text(&c->url);
+    char name[HEAD_TEXT];
     (void)s;
+    snprintf(name, sizeof name, "%.*s", url_shown(url), url);
     *verdict = VERDICT_NEVER;
-    return known ? 0 : retry_judge(verdict, c, p ? p->object->key : "probe", "", "");
+    return known ? 0 : retry_judge(verdict, c, name, "", "");
 }
