@@ -264,6 +264,11 @@ int file_pwrite(int fd, const void *data, size_t n, off_t at, const char *name)
     return 0;
 }
 
+void file_let_go(int fd)
+{
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

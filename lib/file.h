@@ -46,6 +46,10 @@ int file_pread(int fd, void *data, size_t n, off_t at,
                const char *name); /* all or fail */
 int file_pwrite(int fd, const void *data, size_t n, off_t at, const char *name);
 
+/* file_let_go starts writing out what a file holds in memory and drops what the disk
+ * has already: for bytes that nobody will read soon. */
+void file_let_go(int fd);
+
 /* file_is_input: may a file or folder of this name (no path) be read as data?  Not when
  * it starts with a dot or ends in ".tmp". */
 bool file_is_input(const char *name);

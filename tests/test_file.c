@@ -2,9 +2,12 @@
 /* test_file.c - files, folders, checksums: what is whole, what is left out, and what
  * the messages name. */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "err.h"
@@ -219,6 +222,44 @@ START_TEST(names_that_others_wrote)
 }
 END_TEST
 
+/* The part of a file that is in memory; -1 where the file system decides. */
+static double in_memory(const char *path)
+{
+    unsigned char page[64] = {0};
+    struct statfs fs;
+    struct file_map m;
+    double n = 0;
+    ck_assert_int_eq(statfs(path, &fs), 0);
+    if (fs.f_type != EXT4_SUPER_MAGIC && fs.f_type != XFS_SUPER_MAGIC &&
+        fs.f_type != OVERLAYFS_SUPER_MAGIC)
+        return -1;
+    kit_ok(file_map(&m, path));
+    ck_assert_int_eq(mincore((void *)(uintptr_t)m.data, m.size, page), 0);
+    for (int i = 0; i < 64; i++)
+        n += page[i] & 1;
+    file_unmap(&m);
+    return n / 64;
+}
+
+START_TEST(lets_go_of_what_is_written)
+{
+    const char *path = kit_path("%s/a", kit_tmp_dir());
+    int fd = open(path, O_RDWR | O_CREAT, 0666);
+    char *data = mem_zero(64, 4096);
+    kit_ok(file_put(fd, data, 64 * 4096, path));
+    if (in_memory(path) >= 0) {
+        ck_assert_double_eq(in_memory(path), 1);
+        ck_assert_int_eq(fsync(fd), 0);
+        file_let_go(fd);
+        ck_assert_double_eq(in_memory(path), 0);
+    }
+    file_let_go(-1);
+    kit_ok(file_pread(fd, data, 64 * 4096, 0, path));
+    mem_free(data);
+    close(fd);
+}
+END_TEST
+
 START_TEST(checksums)
 {
     unsigned char data[1000];
@@ -255,4 +296,4 @@ END_TEST
 KIT_MAIN("file, hash", writes_and_reads, failures_name_the_path,
          failed_commit_leaves_nothing, new_files_in_steps,
          bare_names_lie_in_the_working_folder, maps, transfers, lists_inputs_only,
-         folders, paths, names_that_others_wrote, checksums)
+         folders, paths, names_that_others_wrote, lets_go_of_what_is_written, checksums)

@@ -223,6 +223,8 @@ int partial_note(struct partial *p, int64_t index, uint64_t sum)
     int n =
         snprintf(line, sizeof line, "%" PRId64 " %s\n", index, hash_text(hash, sum));
     p->sum[index] = sum;
+    if (!p->reread)
+        file_let_go(p->fd);
     return file_put(p->journal, line, (size_t)n, "a journal");
 }
 

@@ -5,10 +5,16 @@
  * it a journal says which object it is (key, size, ETag or time, size of pieces) and
  * gets a line for every piece that was written, with its CRC.  Who goes on reads those
  * pieces and believes only what still has its CRC: after a loss of power the journal
- * may know more than the disk. */
+ * may know more than the disk.
+ *
+ * With every piece the kernel is asked to write out what has come and to forget what is
+ * on the disk.  So the next pieces go to memory that was in use a moment ago, the fsync
+ * at the end is short, and a set that is larger than memory does not push out of it
+ * what others have read. */
 #ifndef PARTIAL_H
 #define PARTIAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "object.h"
@@ -19,6 +25,7 @@ struct partial {
     int fd, journal;       /* -1: none */
     int64_t piece, pieces; /* bytes of a piece; how many */
     int64_t have, bytes;   /* pieces and bytes taken over from an earlier run */
+    bool reread;           /* its user will read it: it stays in memory */
     uint8_t *there;        /* 1 for those; owned */
     uint64_t *sum;         /* of each piece, CRC-64/NVME; owned */
 };

@@ -128,6 +128,8 @@ int place_written(const struct place *p, const char *temp, int fd, int64_t size,
         rc = err_errno(errno, "cannot set the time of a file in %s", p->tmp);
     else if (size >= PLACE_LARGE && fsync(fd) != 0)
         rc = err_errno(errno, "cannot write a file in %s", p->tmp);
+    else if (size >= PLACE_LARGE)
+        file_let_go(fd);
     if (close(fd) != 0 && rc == 0)
         rc = err_errno(errno, "cannot write a file in %s", p->tmp);
     if (rc < 0)
@@ -191,10 +193,22 @@ static int make_folder(const struct place *p, const char *key)
     return rc;
 }
 
+/* What a syncfs has written: the next files take its memory instead of new pages. */
+static void let_go(const struct place *p, const struct placed *o)
+{
+    if (o->entry.size <= PLACE_CACHED || o->entry.size >= PLACE_LARGE)
+        return;
+    int fd = openat(p->tmp_fd, o->temp, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        file_let_go(fd);
+    close_fd(fd);
+}
+
 static int put_one(const struct place *p, const struct placed *o, bool new_folder)
 {
     const char *key = o->entry.key;
     int rc = new_folder ? make_folder(p, key) : 0;
+    let_go(p, o);
     if (rc == 0 && renameat(p->tmp_fd, o->temp, p->dest_fd, key) != 0)
         rc = err_errno(errno, "cannot rename %s/%s to %s/%s", p->tmp, o->temp, p->dest,
                        key);

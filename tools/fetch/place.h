@@ -20,6 +20,7 @@
 
 enum {
     PLACE_LARGE = 8 << 20,
+    PLACE_CACHED = 256 << 10, /* up to so many bytes stay in the kernel's memory */
     PLACE_GROUP = 1000,
     PLACE_GROUP_BYTES = 256 << 20,
     PLACE_NAME = 32 /* bytes of a temporary's name, NUL included */

@@ -16,6 +16,14 @@ enum { RESTARTS = 2 };
 
 /* ---- opening ---- */
 
+/* Is the file read once more when all of it is there (close_many)? */
+static bool is_reread(const struct keep *k, const struct object *o)
+{
+    if (k->want.kind == WANT_NOTHING)
+        return o->sha256 || o->blob;
+    return k->want.kind != WANT_CRC || (k->want.crc != CRC64NVME && !k->other);
+}
+
 static int open_task(struct transfer *t, struct task *task)
 {
     struct keep *k = keep_of(task);
@@ -25,6 +33,7 @@ static int open_task(struct transfer *t, struct task *task)
     if (other && k->partial.have == 0 &&
         !(k->other = mem_zero((size_t)k->partial.pieces, sizeof *k->other)))
         return E_MEMORY;
+    k->partial.reread = is_reread(k, task->object);
     return 0;
 }
 
