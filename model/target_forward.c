@@ -199,10 +199,10 @@ static int begin(struct target *t, struct acts *a, struct target_pass *p, int n,
         TRY(check(t, &p[i]));
     for (int i = 0; i < n; i++)
         carve_own(&a[i], t, p[i].rows, p[i].cache ? p[i].cache->window : 0, work);
-    size_t mark = work->used, most = 0;
+    size_t mark = work->used;
     for (int i = 0; i < n; i++) {
         carve_within(&a[i], t, p[i].rows, p[i].cache ? p[i].cache->window : 0, work);
-        most = back(work, mark, most);
+        arena_reset(work, mark);
     }
     for (int i = 0; i < n; i++) {
         TRY(put(t, &a[i], &p[i]));

@@ -50,9 +50,14 @@ static int read_input(struct live *x)
 static int open_target(struct live *x)
 {
     const struct eval_options *o = x->o;
+    struct dev_memory m;
+    int told;
 
     TRY(par_open(&x->par, (int)tool_common.threads));
     TRY(dev_open(&x->dev, o->device, x->par));
+    TRY(told = dev_memory(x->dev, &m));
+    if (told)
+        TRY(models_fit(&x->models, m.available));
     TRY(target_open(&x->target, x->dev, o->target, -1, true));
     x->rule = (struct decode_rule){.tokens = o->tokens,
                                    .ignore_stop = o->ignore_stop,

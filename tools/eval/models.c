@@ -9,6 +9,7 @@
 #include "err.h"
 #include "file.h"
 #include "mem.h"
+#include "num.h"
 #include "safetensors.h"
 
 /* digest fills `text`, and `trained_on` with the target that the drafter's metadata
@@ -81,6 +82,21 @@ int models_find(struct models *m, const char *device, const char *target,
         return err_set(E_FORMAT, "%s: trained on target %s, %s is %s", m->drafter_dir,
                        trained_on, target, m->target);
     return 0;
+}
+
+int models_fit(const struct models *m, size_t available)
+{
+    struct target_sizes s = target_sizes(m->shape);
+    char need[32], have[32];
+
+    if (s.whole <= available && s.loading <= available - s.whole)
+        return 0;
+    return err_set(
+        E_CONFIG,
+        "memory: the target takes %s, the device has %s: a target is decoded "
+        "whole, its layers do not come one by one",
+        num_bytes(need, sizeof need, (double)(s.whole + s.loading)),
+        num_bytes(have, sizeof have, (double)available));
 }
 
 void models_drop(struct models *m)

@@ -21,6 +21,9 @@ struct models {
  * name none. */
 int models_find(struct models *m, const char *device, const char *target,
                 enum target_head head, const char *drafter);
+/* models_fit is E_CONFIG when the target does not fit in the memory that a device has:
+ * decoding needs all layers at every token, so none are brought one by one. */
+int models_fit(const struct models *m, size_t available);
 void models_drop(struct models *m); /* zero struct is fine */
 
 #endif

@@ -241,11 +241,10 @@ static void quantise(struct capture *c, const struct target_pass *p, int s)
                  tensor_view(p->aux, T3(p->rows, f->taps, f->width)));
 }
 
-typedef int get_fn(struct dev *d, void *host, const void *from, size_t bytes);
-
-/* fetch brings n tokens of set s to tokens `at` on of a row. */
+/* fetch brings n tokens of set s, which the device is done with, to tokens `at` on of a
+ * row. */
 static int fetch(const struct capture *c, struct hidden_row *r, int64_t at, int64_t n,
-                 int s, get_fn *get)
+                 int s)
 {
     const struct hidden_form *f = &c->form;
     const struct capture_set *from = &c->set[s];
@@ -253,15 +252,16 @@ static int fetch(const struct capture *c, struct hidden_row *r, int64_t at, int6
     size_t before = (size_t)(at * f->taps * f->width);
 
     if (f->fp8) {
-        TRY(get(c->dev, (uint8_t *)r->aux + before, from->quant.data, aux));
-        TRY(get(c->dev, r->scale + at * f->taps, from->scale.data,
-                taps * sizeof(float)));
+        TRY(dev_get_beside(c->dev, (uint8_t *)r->aux + before, from->quant.data, aux));
+        TRY(dev_get_beside(c->dev, r->scale + at * f->taps, from->scale.data,
+                           taps * sizeof(float)));
     } else {
-        TRY(get(c->dev, (uint16_t *)r->aux + before, from->aux.data, aux * 2));
+        TRY(dev_get_beside(c->dev, (uint16_t *)r->aux + before, from->aux.data,
+                           aux * 2));
     }
     if (f->last)
-        TRY(get(c->dev, (uint16_t *)r->last + at * f->width, from->last.data,
-                (size_t)(n * f->width) * 2));
+        TRY(dev_get_beside(c->dev, (uint16_t *)r->last + at * f->width, from->last.data,
+                           (size_t)(n * f->width) * 2));
     return 0;
 }
 
@@ -282,7 +282,7 @@ static int run_pieces(struct capture *c, struct hidden_row *r)
         TRY(target_forward(c->target, &p, &c->work));
         quantise(c, &p, 0);
         TRY(dev_sync(c->dev));
-        TRY(fetch(c, r, at, p.rows, 0, dev_get));
+        TRY(fetch(c, r, at, p.rows, 0));
     }
     return 0;
 }
@@ -299,7 +299,7 @@ static int run_whole(struct capture *c, struct hidden_row *const *row, int n)
     for (int i = 0; i < n; i++) {
         row[i]->there = c->fit.leaves;
         if (!c->fit.leaves)
-            TRY(fetch(c, row[i], 0, c->pass[i].rows, i, dev_get));
+            TRY(fetch(c, row[i], 0, c->pass[i].rows, i));
     }
     return 0;
 }
@@ -334,7 +334,7 @@ int capture_check(const struct capture *c, struct hidden_row *r)
 {
     int64_t end = row_tokens(c, r);
     if (r->there)
-        TRY(fetch(c, r, 0, end, r->set, dev_get_beside));
+        TRY(fetch(c, r, 0, end, r->set));
     r->there = false;
     clear(c, r);
     return check_row(c, r, end);

@@ -25,6 +25,15 @@ int rig_check(struct rig *r, const struct rig_options *o, const char *taps, bool
     return 0;
 }
 
+/* Of a card so much is left alone: for the code of kernels that come when they are
+ * first used, and for the rounding of allocations. */
+static const size_t reserve = (size_t)256 << 20;
+
+static size_t usable(size_t available)
+{
+    return available > reserve ? available - reserve : 1;
+}
+
 /* ask_fit: with `device` bytes on a device of its own; without (0), of what the host
  * has a quarter is for rows, and, where the CPU is the device, the rest for it. */
 static struct fit_ask ask_fit(const struct rig *r, size_t device)
@@ -77,7 +86,7 @@ int rig_open(struct rig *r, struct log *log)
     TRY(dev_open(&r->dev, r->o.device, r->compute));
     int told = dev_memory(r->dev, &m);
     TRY(told);
-    const struct fit_ask a = ask_fit(r, told ? m.available | 1 : 0);
+    const struct fit_ask a = ask_fit(r, told ? usable(m.available) : 0);
     TRY(fit_make(&r->fit, &a));
     tell(r, log);
     TRY(target_open_within(&r->target, r->dev, r->o.target, last, r->fit.weights));
