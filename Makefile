@@ -64,9 +64,9 @@ NVFLAGS = $(addprefix -I,$(FOLDERS)) -D_GNU_SOURCE -MMD -MP -std=c++20 -O3 -line
           --threads 2 -Xptxas -v \
           $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a)
 endif
-# Without CUDA these are left out.  test_gpu and test_gpu_model then run the kernels on
-# the CPU (tests/emu); sanitizers do not follow its stacks.
-GPU   := $(if $(filter 1,$(CUDA)),,bench_attn bench_step $(if $(SAN),test_gpu test_gpu_model))
+# Without CUDA these are left out.  test_gpu, _model and _rig then run the kernels on the
+# CPU (tests/emu); sanitizers do not follow its stacks.
+GPU   := $(if $(filter 1,$(CUDA)),,bench_attn bench_step $(if $(SAN),test_gpu test_gpu_model test_gpu_rig))
 ifneq ($(CUDA),1)
 EMU   := $(wildcard tests/emu/*.c kernels/cuda/*.c kernels/cuda/*.cu)
 EMUFLAGS = -x c++ -include tests/emu/device.h -I tests/emu $(CPPFLAGS) -std=c++20 -g -O2 \
@@ -97,7 +97,7 @@ $B/bin/draft-pack $B/tests/% $B/bench/% $B/fuzz/%: LDLIBS += $(ARCHIVE)
 $B/tests/test_grad%: $B/f64/tests/test_grad%.c.o $B/kit.a $B/f64.a $B/lib.a
 	$(link)
 ifneq ($(CUDA),1)
-emulated := $B/tests/test_gpu $B/tests/test_gpu_model
+emulated := $(addprefix $B/tests/,test_gpu test_gpu_model test_gpu_rig)
 $(emulated): LDFLAGS += -Wl,-u,cuda_backend
 $(emulated): $B/tests/%: $B/tests/%.c.o $B/emu.a $B/kit.a $B/parts.a $B/lib.a
 	$(link)
