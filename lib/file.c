@@ -290,6 +290,11 @@ bool file_stays_below(const char *name)
     return below;
 }
 
+size_t file_mark(const char *text, size_t n)
+{
+    return n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 const char *file_last_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -58,6 +58,10 @@ bool file_is_input(const char *name);
  * folder it is joined to?  Not when it is empty or absolute or has a ".." component. */
 bool file_stays_below(const char *name);
 
+/* file_mark is the length of the byte order mark that some editors begin a file with,
+ * U+FEFF in UTF-8: 3, or 0 when there is none. */
+size_t file_mark(const char *text, size_t n);
+
 /* file_last_name is what stands behind the last '/' of a path. */
 const char *file_last_name(const char *path);
 

@@ -144,7 +144,7 @@ START_TEST(files_of_profiles)
 {
     struct profiles *p;
     enter();
-    credentials("# keys\n[default]\naws_access_key_id=A\n aws_nested = no\n"
+    credentials("\xef\xbb\xbf# keys\n[default]\naws_access_key_id=A\n aws_nested = no\n"
                 "aws_secret_access_key = b=c/d \r\n; end\n[two words]\nx = \n\n[two]\n"
                 "x=1\n[two]\nx=2");
     config("[default]\nregion = eu-west-1\ns3 =\n  endpoint = no\n"

@@ -109,12 +109,15 @@ keys() { sed -n 's/.*"key":"\([^"]*\)".*/\1/p' "$1/.draft-fetch/manifest.json"; 
     for i in 0 1 2; do "$fetch" -q src -o dst --part $i/3; done
     same src dst
     [ "$(cat dst/.draft-fetch/manifest-*-of-3.json | grep -c key)" = 5 ]
+    mkdir dst/.draft-fetch/tmp-1-of-7
+    echo x >dst/.draft-fetch/tmp-1-of-7/8.part
     run -0 "$fetch" src -o dst
     [[ $output == *"nothing to do"* ]]
+    [ "$(cd dst/.draft-fetch && echo *)" = "lock lock-0-of-3 lock-1-of-3 lock-2-of-3 manifest.json" ]
+    [ "$(keys dst | wc -l)" = 5 ]
     printf more >src/more
     "$fetch" -q src -o dst
     [ "$(keys dst | wc -l)" = 6 ]
-    [ -z "$(ls dst/.draft-fetch | grep "manifest.*of")" ]
     run -64 "$fetch" src -o dst --part 3/3
     for bad in connections=0 connections=-1 part-size=0 part-size=-1 retries=-1 rate=-1 memory=-1 stall=0 stall=1e30; do
         run -64 "$fetch" src -o dst "--${bad%=*}" "${bad#*=}"
@@ -165,6 +168,27 @@ keys() { sed -n 's/.*"key":"\([^"]*\)".*/\1/p' "$1/.draft-fetch/manifest.json"; 
     [ "$(cat dst/a)" = precious ]
     [ -d dst/one.txt/x ]
     cmp src/empty dst/empty
+}
+
+@test "links inside the destination are not followed" {
+    mkdir -p dst out
+    ln -s ../out dst/a
+    ln -s ../out/one dst/one.txt
+    run -78 "$fetch" src -o dst
+    [[ $output == *"a/b/two.txt: refused: dst/a is a link, which may lead out"* ]]
+    [[ $output == *"2 of 5 objects failed"* ]]
+    [ -z "$(ls out)" ]
+    [ -f dst/one.txt ] && [ ! -L dst/one.txt ] # a link in the place of a file is replaced
+    run -78 "$fetch" src -o dst --dry-run
+    rm -rf dst/.draft-fetch
+    ln -s ../out dst/.draft-fetch
+    run -78 "$fetch" src -o dst
+    [[ $output == *"dst/.draft-fetch is a link"* ]]
+    [ -z "$(ls out)" ]
+    ln -s dst other # DEST itself may be one
+    rm dst/.draft-fetch dst/a
+    run -0 "$fetch" src -o other
+    same src dst
 }
 
 @test "a destination inside its source is refused" {

@@ -106,6 +106,9 @@ same() {
     run -65 "$fetch" --urls - -o d4 <urls
     [[ $output == *"is $sum, not $zeros, from $url/b/a/large.bin"* && $output != *secret* ]]
     [ ! -e d4/large.bin ]
+    printf '\xef\xbb\xbf%s/b/one.txt\n' "$url" >urls
+    run -0 "$fetch" --urls urls -o d5
+    cmp src/one.txt d5/one.txt
     echo "$url/b/empty xyz" >urls
     run -65 "$fetch" --urls urls -o d5
     [[ $output == *"urls: line 1: neither a URL"* ]]
@@ -129,6 +132,26 @@ same() {
     faults "redirect times=1 op=list,get to=http://localhost:$port"
     run -0 "$fetch" s3://b -o d4 $s3
     same src d4
+}
+
+@test "a body that ends early, and nobody says how long it was" {
+    serve --fault "nolength at=1000 match=*/large.bin times=all"
+    run -69 "$fetch" s3://b -o dst $s3 --retries 1
+    [[ $output == *"a/large.bin: 1000 of 3000000 bytes came"*"1 of 5 objects failed"* ]]
+    [ ! -e dst/a/large.bin ]
+    faults "nolength at=1000 skip=1 match=*/large.bin times=all" # the listing knows
+    run -69 "$fetch" "$url/b/a/large.bin" -o d2 --retries 1
+    [[ $output == *"1000 of 3000000 bytes came"* ]]
+    faults "norange match=*.txt times=all" "nolength match=*.txt times=all"
+    run -0 "$fetch" "$url/b/one.txt" -o d2
+    [[ $output == *"one.txt: not checked: the server tells neither its size"* ]]
+    cmp src/one.txt d2/one.txt
+    printf '%s %s/b/one.txt\n' "$(sha256sum <src/one.txt | cut -d ' ' -f 1)" "$url" >urls
+    run -0 "$fetch" --urls urls -o d3
+    [[ $output != *"not checked"* ]]
+    faults "norange match=*.txt times=all" "chunked match=*.txt times=all" # has an end
+    run -0 "$fetch" "$url/b/one.txt" -o d4
+    [[ $output != *"not checked"* ]]
 }
 
 @test "an object that changes midway is refused, and the good file stays" {

@@ -85,6 +85,10 @@ PY
     echo hf_secret >.cache/huggingface/token
     run -0 "$fetch" hf://datasets/acme/talk -o dst
     [ "$(hashes datasets/acme/talk dst)" = 1 ]
+    HF_TOKEN_PATH=$PWD/none run -66 "$fetch" hf://datasets/acme/talk -o d2
+    [[ $output == *"$PWD/none: No such file"* ]]
+    printf '\xef\xbb\xbfhf_secret\r\n' >marked
+    HF_TOKEN_PATH=$PWD/marked run -0 "$fetch" hf://datasets/acme/talk -o d2
     HF_TOKEN=wrong run -77 "$fetch" hf://datasets/acme/talk -o d2
     [[ $output == *"Invalid credentials"* ]]
     HF_TOKEN=$'two\nlines' run -78 "$fetch" hf://datasets/acme/talk -o d2

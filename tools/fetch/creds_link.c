@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "err.h"
+#include "file.h"
 #include "json.h"
 #include "mem.h"
 #include "retry.h"
@@ -20,6 +21,20 @@ const char *creds_env(const char *name)
 {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
+}
+
+int creds_token(char **out, size_t *n, const char *path)
+{
+    TRY(file_read(path, out, n));
+    char *text = *out;
+    size_t mark = file_mark(text, *n);
+    while (*n > mark && (text[*n - 1] == '\n' || text[*n - 1] == '\r'))
+        --*n;
+    memmove(text, text + mark, *n - mark);
+    *n -= mark;
+    explicit_bzero(text + *n, mark);
+    text[*n] = 0;
+    return 0;
 }
 
 int creds_nothing(const char *fmt, ...)

@@ -29,6 +29,10 @@ creds_link creds_environment, creds_web_identity, creds_profile, creds_container
 /* creds_env is a variable of the environment, NULL when it is not set or empty. */
 const char *creds_env(const char *name);
 
+/* creds_token reads a token from a file, without a byte order mark and line ends; *out
+ * is owned by the caller, who wipes it. */
+int creds_token(char **out, size_t *n, const char *path);
+
 /* creds_nothing sets the reason and returns 0. */
 int creds_nothing(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

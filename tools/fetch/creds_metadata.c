@@ -50,9 +50,7 @@ static int add_authorization(struct http_call *call)
     char *text = NULL;
     size_t n = 0;
     if (path) { // read anew each time, because it is replaced while we run
-        TRY(file_read(path, &text, &n));
-        while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
-            text[--n] = 0;
+        TRY(creds_token(&text, &n, path));
         value = text;
     }
     int rc = 0;

@@ -73,9 +73,7 @@ static int add_web_token(struct buf *form, const char *path)
 {
     char *text;
     size_t n;
-    TRY(file_read(path, &text, &n)); // read anew each time: it is replaced
-    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
-        text[--n] = 0;
+    TRY(creds_token(&text, &n, path)); // read anew each time: it is replaced
     int rc = n > 0 ? 0 : err_set(E_ACCESS, "%s: an empty token", path);
     buf_room(form, 3 * n + 64); // not moved while it is written
     add_field(form, "WebIdentityToken", text);

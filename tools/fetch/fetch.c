@@ -96,6 +96,7 @@ static int fetch_one(const struct run *r, struct item *it)
     int64_t entries;
     if (o->code < 0)
         return err_copy(o->code, o->why);
+    TRY(whole_way(cfg.output, o->key));
     TRY(whole_check(&whole, &r->manifest, cfg.output, o, cfg.verify, it->buffer, &found,
                     &entries));
     it->damaged = whole == WHOLE_DAMAGED;
@@ -440,6 +441,7 @@ static int stream_and_save(struct run *r)
 
 static int fetch_all(struct run *r)
 {
+    TRY(whole_way(cfg.output, ".draft-fetch/tmp/0"));
     TRY(place_open(&r->place, cfg.output, r->part, r->parts));
     int rc = load_manifest(r); // under the lock
     if (rc == 0)

@@ -30,6 +30,7 @@ static const struct field {
     FIELD("Link", LIST, link),
     FIELD("Location", TEXT, location),
     FIELD("Retry-After", NUMBER, retry_after),
+    FIELD("Transfer-Encoding", TEXT, coding),
     FIELD("X-Linked-Etag", TEXT, linked_etag),
     FIELD("X-Linked-Size", NUMBER, linked_size),
     FIELD("X-Repo-Commit", TEXT, commit),

@@ -29,6 +29,7 @@ struct head {
     int64_t linked_size;         /* -1: not said */
     char commit[64];             /* X-Repo-Commit */
     char link[HEAD_URL];         /* Link, all of them */
+    char coding[32];             /* Transfer-Encoding */
     bool link_long;              /* they do not fit */
     char location[HEAD_URL];
 };

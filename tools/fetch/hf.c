@@ -103,14 +103,12 @@ static int take_url(struct hub *h, const char *url)
     return h->repo && (h->glob || *rest == 0 || rest[1] == 0) ? 0 : E_MEMORY;
 }
 
-/* A new string; NULL when there is no such place. */
-static int token_path(char **out)
+/* Where hub tools keep it; a new string, NULL when there is no home. */
+static int usual_token(char **out)
 {
-    const char *path = creds_env("HF_TOKEN_PATH"), *home = creds_env("HF_HOME");
+    const char *home = creds_env("HF_HOME");
     *out = NULL;
-    if (path)
-        *out = mem_text(path);
-    else if (home)
+    if (home)
         *out = file_path(home, "token");
     else if ((home = creds_env("HOME")))
         *out = file_path(home, ".cache/huggingface/token");
@@ -119,15 +117,18 @@ static int token_path(char **out)
     return *out ? 0 : E_MEMORY;
 }
 
-static int read_token(struct hub *h, const char *path)
+/* A file that is named must be there, the usual one may be missing. */
+static int read_token(struct hub *h)
 {
+    const char *named = creds_env("HF_TOKEN_PATH");
+    char *usual = NULL;
     size_t n;
-    if (!path || !file_exists(path))
-        return 0;
-    TRY(file_read(path, &h->token, &n));
-    while (n > 0 && (h->token[n - 1] == '\n' || h->token[n - 1] == '\r'))
-        h->token[--n] = 0;
-    return 0;
+    TRY(named ? 0 : usual_token(&usual));
+    const char *path = named ? named : usual;
+    int rc =
+        named || (usual && file_exists(usual)) ? creds_token(&h->token, &n, path) : 0;
+    mem_free(usual);
+    return rc;
 }
 
 static int take_token(struct hub *h)
@@ -137,11 +138,7 @@ static int take_token(struct hub *h)
         h->token = mem_text(token);
         TRY(h->token ? 0 : E_MEMORY);
     } else {
-        char *path;
-        TRY(token_path(&path));
-        int rc = read_token(h, path);
-        mem_free(path);
-        TRY(rc);
+        TRY(read_token(h));
     }
     for (const char *t = h->token; t && *t; t++)
         if (*t <= ' ' || *t == 0x7f)

@@ -144,7 +144,7 @@ static int read_one(struct manifest *m, const char *name, int64_t *damaged)
         (*damaged)++;
         rc = 0;
     }
-    if (own && is_journal(name))
+    if (own ? is_journal(name) : m->whole) // to be folded in
         m->changed = true;
     return rc;
 }

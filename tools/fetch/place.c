@@ -2,6 +2,7 @@
 /* place.c - the order is the point: bytes, then names, then the manifest's claim. */
 #include "place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,6 +45,24 @@ static int sweep(const char *tmp)
     return rc;
 }
 
+/* Removes what killed parts have left; a whole run excludes parts that are at work. */
+static int sweep_parts(const char *dir)
+{
+    int rc = 0;
+    DIR *d = opendir(dir);
+    if (!d)
+        return err_errno(errno, "cannot list %s", dir);
+    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+        if (strncmp(e->d_name, "tmp-", 4) != 0)
+            continue;
+        char *path = file_path(dir, e->d_name);
+        rc = path ? file_remove_tree(path) : E_MEMORY;
+        mem_free(path);
+    }
+    closedir(d);
+    return rc;
+}
+
 static int open_tmp(struct place *p, const char *dir, int part, int parts)
 {
     char name[48] = "tmp";
@@ -51,6 +70,7 @@ static int open_tmp(struct place *p, const char *dir, int part, int parts)
         snprintf(name, sizeof name, "tmp-%d-of-%d", part, parts);
     if (!(p->tmp = file_path(dir, name)))
         return E_MEMORY;
+    TRY(parts > 1 ? 0 : sweep_parts(dir));
     TRY(sweep(p->tmp));
     TRY(file_make_dirs(p->tmp));
     p->tmp_fd = open(p->tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

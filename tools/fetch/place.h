@@ -47,7 +47,8 @@ struct place {
 };
 
 /* place_open makes the folders and takes the lock: one process a destination and part,
- * another one is E_AGAIN.  Temporaries that a kill left over are removed. */
+ * another one is E_AGAIN.  Temporaries that a kill left over are removed, by a whole
+ * run those of parts, too. */
 int place_open(struct place *p, const char *dest, int part, int parts);
 
 /* place_temp writes the name of the temporary of object `number`.  place_create opens a

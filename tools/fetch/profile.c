@@ -101,7 +101,8 @@ static int load(struct profiles *p, const char *path, enum profile_place place)
     if (strlen(p->text[place]) != p->size[place])
         return err_set(E_CONFIG, "%s: has a NUL byte", path);
     int number = 1;
-    for (char *line = p->text[place], *next; line; line = next, number++) {
+    size_t mark = file_mark(p->text[place], p->size[place]);
+    for (char *line = p->text[place] + mark, *next; line; line = next, number++) {
         if ((next = strchr(line, '\n')))
             *next++ = 0;
         int well = take_line(p, line, place, &name, &section);

@@ -49,7 +49,7 @@ struct transfer_end {
     const char *temp; /* of place.h */
     int code;         /* 0, or why it failed: */
     const char *why;
-    const char *unchecked; /* why its ETag could not be checked, or NULL */
+    const char *unchecked; /* why it could not be checked, or NULL */
 };
 
 /* Called in the thread of transfer_run: for each object, and from time to time.  A

@@ -108,10 +108,23 @@ static int check_whole(struct flight *f)
     return run ? want_end(run, o) : want_crc(w, o, f->also ? f->other : f->sum);
 }
 
+/* A body of no known size that ended with its connection: nothing tells it from a part
+ * of one, unless a checksum does. */
+static bool may_lack(const struct flight *f)
+{
+    const struct head *h = &f->call.head;
+    return f->work.piece.end < 0 && h->length < 0 && !h->coding[0] &&
+           keep_of(f->work.task)->want.kind == WANT_NOTHING;
+}
+
 static int finish_whole(struct flight *f)
 {
     struct keep *k = keep_of(f->work.task);
     TRY(check_whole(f));
+    if (may_lack(f))
+        k->want.missing =
+            "the server tells neither its size nor a checksum, so its end "
+            "may be missing";
     TRY(write_window(f));
     int fd = f->fd;
     f->fd = -1;

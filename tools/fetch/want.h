@@ -25,7 +25,7 @@ struct want {
     bool blob;               /* over the head of git's blobs and the bytes */
     int64_t part;            /* not 0: over the digests of parts of so many bytes */
     uint8_t sum[DIGEST_MAX];
-    const char *missing; /* why an ETag that was to be checked cannot be, or NULL */
+    const char *missing; /* why it cannot be checked, where that was to be; or NULL */
 };
 
 /* want_of chooses: the SHA-256 or the git blob that the user or a listing names, else

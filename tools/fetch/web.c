@@ -12,6 +12,7 @@
 
 #include "digest.h"
 #include "err.h"
+#include "file.h"
 #include "mem.h"
 #include "tool.h"
 #include "url.h"
@@ -227,8 +228,9 @@ int web_list_file(struct source *s, struct objects *out)
     int rc = 0;
     if (!f)
         return err_errno(errno, "cannot open %s", s->url);
-    for (; rc == 0 && getline(&line, &room, f) > 0; number++) {
-        rc = read_line(out, line);
+    ssize_t n;
+    for (; rc == 0 && (n = getline(&line, &room, f)) > 0; number++) {
+        rc = read_line(out, line + (number == 1 ? file_mark(line, (size_t)n) : 0));
         if (rc < 0)
             err_wrap(rc, "%s: line %lld", s->url, (long long)number);
     }

@@ -93,6 +93,28 @@ static bool is_well(const struct entry *e, const struct object *o, const char *p
     return !o->sha256 || !(verify || o->pinned) || has_sha256(path, o->sha256, buffer);
 }
 
+int whole_way(const char *dest, const char *key)
+{
+    struct stat st;
+    char *path = file_path(dest, key);
+    int rc = path ? 0 : E_MEMORY;
+    char *slash = path ? path + strlen(path) - strlen(key) : NULL;
+    while (rc == 0 && (slash = strchr(slash, '/'))) {
+        *slash = 0;
+        bool there = lstat(path, &st) == 0;
+        if (there && S_ISLNK(st.st_mode))
+            rc = err_set(E_CONFIG,
+                         "%s: refused: %s is a link, which may lead out of the "
+                         "destination",
+                         key, path);
+        *slash++ = '/';
+        if (!there)
+            break;
+    }
+    mem_free(path);
+    return rc;
+}
+
 int whole_check(enum whole *out, const struct manifest *m, const char *dest,
                 const struct object *o, bool verify, void *buffer,
                 const struct entry **found, int64_t *entries)

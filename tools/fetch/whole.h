@@ -27,6 +27,10 @@ int whole_check(enum whole *out, const struct manifest *m, const char *dest,
                 const struct object *o, bool verify, void *buffer,
                 const struct entry **found, int64_t *entries);
 
+/* whole_way refuses (E_CONFIG) a key whose way below the destination leads over a
+ * symbolic link: that may end outside of it. */
+int whole_way(const char *dest, const char *key);
+
 /* whole_sum reads the rest of a file and gives its CRC-64/NVME. */
 int whole_sum(uint64_t *out, int fd, void *buffer, const char *name);
 

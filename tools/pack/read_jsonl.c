@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "err.h"
+#include "file.h"
 #include "json.h"
 #include "scan.h"
 
@@ -20,15 +21,9 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Some editors begin a file with the mark U+FEFF. */
-static size_t mark_length(const char *bytes, size_t n)
-{
-    return n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-}
-
 bool jsonl_is(const char *bytes, size_t n)
 {
-    size_t i = mark_length(bytes, n);
+    size_t i = file_mark(bytes, n);
     while (i < n && is_space(bytes[i]))
         i++;
     return i == n || bytes[i] == '{';
@@ -63,7 +58,7 @@ int jsonl_open(void **state, struct inflow *in, const struct read_rules *rules)
     (void)rules;
     while (in->have.len < 3 && got > 0)
         TRY(got = inflow_more(in, 3));
-    inflow_take(in, mark_length(in->have.p, in->have.len));
+    inflow_take(in, file_mark(in->have.p, in->have.len));
     return 0;
 }
 
