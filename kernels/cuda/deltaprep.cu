@@ -6,7 +6,8 @@
  * value heads of the key head.  For each of those, two warps invert I + B, a thread a
  * column: forward substitution in f32, since keys that repeat make the inverse the
  * difference of large numbers (powers of B, or rounding between blocks of it, do not
- * survive them).  The other two make P meanwhile.  k and q leave in f16.
+ * survive them).  P is two warps' work, too; the pairs of warps share these jobs without
+ * waiting for one another.  k and q leave in f16.
  *
  * At 48 value and 16 key heads 2016 fused multiply-adds a column, 64 columns and 48
  * heads make 0.19 MFLOP a row, the products 0.02; 4 KB a row and key head are read and
@@ -45,29 +46,44 @@ static __device__ __forceinline__ int prep_next(int i)
     return 32 * word + __ffs((int)mask) - 1;
 }
 
-/* prep_load brings rows [t, t + n) of a key head as f16, zeros behind them, to a tile
- * and to `copy`. */
-static __device__ __forceinline__ void prep_load(const struct delta_chunks &x,
-                                                 const bf16 *from, uint16_t *copy,
-                                                 uint32_t tile, int key, int t, int n)
+enum { PREP_CHUNKS = DELTA_WIDTH / 8, PREP_LOADS = DELTA_CHUNK * PREP_CHUNKS / DELTA_THREADS };
+
+/* prep_fetch reads rows [t, t + n) of a key head, zeros behind them: all loads of a
+ * thread are on their way before the first is waited for. */
+static __device__ __forceinline__ void prep_fetch(uint4 (&v)[PREP_LOADS],
+                                                  const struct delta_chunks &x,
+                                                  const bf16 *from, int key, int t,
+                                                  int n)
 {
-    constexpr int CHUNKS = DELTA_WIDTH / 8, STEP = DELTA_THREADS / CHUNKS;
-    const int row = threadIdx.x / CHUNKS, c = threadIdx.x % CHUNKS;
+    constexpr int STEP = DELTA_CHUNK / PREP_LOADS;
+    const int row = threadIdx.x / PREP_CHUNKS, c = threadIdx.x % PREP_CHUNKS;
+    const size_t stride = (size_t)x.keys * PREP_CHUNKS;
+    const uint4 *p = (const uint4 *)from + (size_t)(t + row) * stride +
+                     (size_t)(key * PREP_CHUNKS + c);
 #pragma unroll
-    for (int i = 0; i < DELTA_CHUNK / STEP; i++) {
-        const int r = row + i * STEP;
-        uint32_t h[4] = {};
-        if (r < n) {
-            const size_t at_row = ((size_t)(t + r) * (size_t)x.keys + (size_t)key);
-            const uint4 v = ((const uint4 *)from)[at_row * CHUNKS + (size_t)c];
-            h[0] = pack2_half(low_of(v.x), high_of(v.x));
-            h[1] = pack2_half(low_of(v.y), high_of(v.y));
-            h[2] = pack2_half(low_of(v.z), high_of(v.z));
-            h[3] = pack2_half(low_of(v.w), high_of(v.w));
-            ((uint4 *)copy)[delta_at(x, key, t + r) * CHUNKS + (size_t)c] =
-                make_uint4(h[0], h[1], h[2], h[3]);
-        }
-        st16(tile + at<DELTA_WIDTH>(r, c), h);
+    for (int i = 0; i < PREP_LOADS; i++)
+        v[i] = row + i * STEP < n ? p[(size_t)(i * STEP) * stride]
+                                  : make_uint4(0, 0, 0, 0);
+}
+
+/* prep_keep puts them as f16 to a tile and to `copy`. */
+static __device__ __forceinline__ void prep_keep(const struct delta_chunks &x,
+                                                 const uint4 (&v)[PREP_LOADS],
+                                                 uint16_t *copy, uint32_t tile, int key,
+                                                 int t, int n)
+{
+    constexpr int STEP = DELTA_CHUNK / PREP_LOADS;
+    const int row = threadIdx.x / PREP_CHUNKS, c = threadIdx.x % PREP_CHUNKS;
+    uint4 *to = (uint4 *)copy + delta_at(x, key, t + row) * PREP_CHUNKS + c;
+#pragma unroll
+    for (int i = 0; i < PREP_LOADS; i++) {
+        const uint32_t h[4] = {pack2_half(low_of(v[i].x), high_of(v[i].x)),
+                               pack2_half(low_of(v[i].y), high_of(v[i].y)),
+                               pack2_half(low_of(v[i].z), high_of(v[i].z)),
+                               pack2_half(low_of(v[i].w), high_of(v[i].w))};
+        st16(tile + at<DELTA_WIDTH>(row + i * STEP, c), h);
+        if (row + i * STEP < n)
+            to[i * STEP * PREP_CHUNKS] = make_uint4(h[0], h[1], h[2], h[3]);
     }
 }
 
@@ -121,10 +137,10 @@ static __device__ __forceinline__ float prep_sum_to(float v, int lane)
 
 /* prep_gates: G, beta and the decays of a value head, by one warp. */
 static __device__ __forceinline__ void prep_gates(const struct delta_chunks &x,
-                                                  int head, int t, int n)
+                                                  struct prep_gate *gate, int head,
+                                                  int t, int n)
 {
-    struct prep_smem *smem = prep_space();
-    const int lane = threadIdx.x;
+    const int lane = threadIdx.x & 31;
     float g[2], beta[2];
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -138,8 +154,8 @@ static __device__ __forceinline__ void prep_gates(const struct delta_chunks &x,
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int r = lane + 32 * i;
-        smem->g[r] = g[i];
-        smem->beta[r] = beta[i];
+        gate->g[r] = g[i];
+        gate->beta[r] = beta[i];
         if (r < n)
             x.decay[delta_at(x, head, t + r)] =
                 make_float2(exp2f(g[i]), exp2f(last - g[i]));
@@ -148,6 +164,7 @@ static __device__ __forceinline__ void prep_gates(const struct delta_chunks &x,
 
 /* prep_invert: column j of (I + B)^-1, then of M. */
 static __device__ __forceinline__ void prep_invert(const struct delta_chunks &x,
+                                                   const struct prep_gate *gate,
                                                    int head, int t, int n, int j)
 {
     const struct prep_smem *smem = prep_space();
@@ -167,38 +184,57 @@ static __device__ __forceinline__ void prep_invert(const struct delta_chunks &x,
                 sum[3] += k.w * column[l + 3];
         }
         column[i] = (i == j ? 1.0f : 0.0f) -
-                    smem->beta[i] * ((sum[0] + sum[1]) + (sum[2] + sum[3]));
+                    gate->beta[i] * ((sum[0] + sum[1]) + (sum[2] + sum[3]));
     }
-    const float g = smem->g[j], beta = smem->beta[j];
+    const float g = gate->g[j], beta = gate->beta[j];
     uint16_t *out = x.m + delta_at(x, head, t) * DELTA_CHUNK + j;
 #pragma unroll
     for (int i = 0; i < DELTA_CHUNK; i++) {
-        const float m = i >= j ? column[i] * ex2(smem->g[i] - g) * beta : 0.0f;
+        const float m = i >= j ? column[i] * ex2(gate->g[i] - g) * beta : 0.0f;
         if (i < n)
             out[i * DELTA_CHUNK] = (uint16_t)pack2_half(m, 0.0f);
     }
 }
 
 /* prep_near: P, by 64 threads of which this is number j. */
-static __device__ __forceinline__ void prep_near(const struct delta_chunks &x, int head,
+static __device__ __forceinline__ void prep_near(const struct delta_chunks &x,
+                                                 const struct prep_gate *gate, int head,
                                                  int t, int n, int j)
 {
     const struct prep_smem *smem = prep_space();
     const int c = j % 8 * 8;
     for (int r = j / 8; r < n; r += 8) {
-        const float g = smem->g[r];
+        const float g = gate->g[r];
         uint32_t h[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int s = c + 2 * i;
-            const float low = s <= r ? smem->dot[1][r][s] * ex2(g - smem->g[s]) : 0.0f;
+            const float low = s <= r ? smem->dot[1][r][s] * ex2(g - gate->g[s]) : 0.0f;
             const float high =
-                s + 1 <= r ? smem->dot[1][r][s + 1] * ex2(g - smem->g[s + 1]) : 0.0f;
+                s + 1 <= r ? smem->dot[1][r][s + 1] * ex2(g - gate->g[s + 1]) : 0.0f;
             h[i] = pack2_half(low, high);
         }
         *(uint4 *)(x.p + delta_at(x, head, t + r) * DELTA_CHUNK + c) =
             make_uint4(h[0], h[1], h[2], h[3]);
     }
+}
+
+/* prep_heads makes M and P of some value heads of a key head.  A pair of warps takes
+ * every other of these jobs, the inversions first, since they are the longer ones. */
+static __device__ __forceinline__ void prep_heads(const struct delta_chunks &x,
+                                                  int first, int heads, int t, int n)
+{
+    struct prep_smem *smem = prep_space();
+    const int warp = threadIdx.x / 32, j = threadIdx.x % DELTA_CHUNK;
+    if (warp < heads)
+        prep_gates(x, &smem->gate[warp], first + warp, t, n);
+    __syncthreads();
+    for (int i = warp / 2; i < 2 * heads; i += 2)
+        if (i < heads)
+            prep_invert(x, &smem->gate[i], first + i, t, n, j);
+        else
+            prep_near(x, &smem->gate[i - heads], first + i - heads, t, n, j);
+    __syncthreads();
 }
 
 /* Grid: 64 rows, key heads. */
@@ -213,20 +249,15 @@ __global__ void __launch_bounds__(DELTA_THREADS, 4)
         const int t = window + i, next = prep_next(i + 1), n = next - i;
         if (key == 0 && threadIdx.x == 0)
             x.length[t - x.begin] = n;
-        prep_load(x, x.k, x.k16, k_smem, key, t, n);
-        prep_load(x, x.q, x.q16, q_smem, key, t, n);
+        uint4 k[PREP_LOADS], q[PREP_LOADS];
+        prep_fetch(k, x, x.k, key, t, n);
+        prep_fetch(q, x, x.q, key, t, n);
+        prep_keep(x, k, x.k16, k_smem, key, t, n);
+        prep_keep(x, q, x.q16, q_smem, key, t, n);
         __syncthreads();
         prep_dots(k_smem, q_smem);
-        for (int h = key * x.group; h < (key + 1) * x.group; h++) {
-            if (threadIdx.x < 32)
-                prep_gates(x, h, t, n);
-            __syncthreads();
-            if (threadIdx.x < DELTA_CHUNK)
-                prep_invert(x, h, t, n, threadIdx.x);
-            else
-                prep_near(x, h, t, n, threadIdx.x - DELTA_CHUNK);
-            __syncthreads();
-        }
+        for (int h = 0; h < x.group; h += PREP_HEADS)
+            prep_heads(x, key * x.group + h, min(x.group - h, (int)PREP_HEADS), t, n);
         i = next;
     }
 }

@@ -25,18 +25,30 @@ struct scan_chunk {
     bool fresh;
 };
 
-/* scan_chunk_at is the chunk at row t of a walk that ends with the documents that begin
- * before `limit`. */
-static __device__ __forceinline__ struct scan_chunk scan_chunk_at(
-    const struct delta_chunks &x, int t, int limit)
+/* What memory says of a chunk at row t: loads that nothing waits for until
+ * scan_chunk_of. */
+struct scan_look {
+    int t, n, lo;
+};
+
+static __device__ __forceinline__ struct scan_look scan_look_at(
+    const struct delta_chunks &x, int t)
 {
-    struct scan_chunk c = {t, 0, false};
-    if (t >= x.end)
-        return c;
-    c.fresh = delta_begins(x.lo, x.first, t);
-    if (!c.fresh || t < limit)
-        c.n = x.length[t - x.begin];
-    return c;
+    struct scan_look l = {t, 0, 0};
+    if (t < x.end) {
+        l.n = x.length[t - x.begin];
+        l.lo = x.lo[t];
+    }
+    return l;
+}
+
+/* scan_chunk_of is that chunk in a walk that ends with the documents that begin before
+ * `limit`. */
+static __device__ __forceinline__ struct scan_chunk scan_chunk_of(
+    const struct delta_chunks &x, const struct scan_look &l, int limit)
+{
+    const bool fresh = l.lo >= x.first + l.t;
+    return {l.t, fresh && l.t >= limit ? 0 : l.n, fresh};
 }
 
 /* ---- copies ---- */
@@ -64,11 +76,11 @@ static __device__ __forceinline__ uint32_t scan_address(const void *member)
 static __device__ __forceinline__ void scan_copy_first(const struct delta_chunks &x,
                                                        const struct scan_chunk &c,
                                                        struct scan_smem *smem, int b,
-                                                       int head, int column)
+                                                       int key, int head, int column)
 {
     const size_t at_row = delta_at(x, head, c.t), stride = (size_t)x.values * 256;
     scan_copy<256>(scan_address(smem->k[b]),
-                   x.k16 + delta_at(x, head / x.group, c.t) * DELTA_WIDTH, 256, c.n);
+                   x.k16 + delta_at(x, key, c.t) * DELTA_WIDTH, 256, c.n);
     scan_copy<128>(scan_address(smem->v[b]),
                    (const char *)x.v + (size_t)c.t * stride +
                        (size_t)(head * DELTA_WIDTH + column) * sizeof(bf16),
@@ -82,10 +94,11 @@ static __device__ __forceinline__ void scan_copy_first(const struct delta_chunks
 
 static __device__ __forceinline__ void scan_copy_late(const struct delta_chunks &x,
                                                       const struct scan_chunk &c,
-                                                      struct scan_smem *smem, int head)
+                                                      struct scan_smem *smem, int key,
+                                                      int head)
 {
     scan_copy<256>(scan_address(smem->q),
-                   x.q16 + delta_at(x, head / x.group, c.t) * DELTA_WIDTH, 256, c.n);
+                   x.q16 + delta_at(x, key, c.t) * DELTA_WIDTH, 256, c.n);
     scan_copy<128>(scan_address(smem->p), x.p + delta_at(x, head, c.t) * DELTA_CHUNK,
                    128, c.n);
     bar_arrive_copied(scan_address(&smem->full_late));
@@ -286,11 +299,13 @@ static __device__ __forceinline__ void scan_store(bf16 *out, size_t stride, int 
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const int r = 16 * m + l.row + 8 * h;
-            if (r >= n)
-                continue;
+            const uint32_t low = pack2(o[m][0][2 * h] * by, o[m][0][2 * h + 1] * by);
+            const uint32_t high = pack2(o[m][1][2 * h] * by, o[m][1][2 * h + 1] * by);
             uint32_t *p = (uint32_t *)(out + (size_t)r * stride) + l.col / 2;
-            p[0] = pack2(o[m][0][2 * h] * by, o[m][0][2 * h + 1] * by);
-            p[4] = pack2(o[m][1][2 * h] * by, o[m][1][2 * h + 1] * by);
+            if (r < n) {
+                p[0] = low;
+                p[4] = high;
+            }
         }
 }
 
@@ -330,7 +345,8 @@ __global__ void __launch_bounds__(DELTA_THREADS, 2)
     delta_scan_kernel(const __grid_constant__ struct delta_chunks x)
 {
     struct scan_smem *smem = (struct scan_smem *)dynamic_smem;
-    const int head = blockIdx.x / SCAN_SLICES, warp = threadIdx.x >> 5;
+    const int head = blockIdx.x / SCAN_SLICES, key = head / x.group;
+    const int warp = threadIdx.x >> 5;
     const int column = blockIdx.x % SCAN_SLICES * SCAN_COLUMNS,
               own = column + 16 * warp;
     const struct lane l = lane_of<DELTA_WIDTH>(threadIdx.x & 31);
@@ -340,7 +356,7 @@ __global__ void __launch_bounds__(DELTA_THREADS, 2)
     if (start == limit)
         return;
 
-    struct scan_chunk now = scan_chunk_at(x, start, limit);
+    struct scan_chunk now = scan_chunk_of(x, scan_look_at(x, start), limit);
     float state[STATE_TILES][4] = {}, scale = 1.0f;
     const size_t at_state = (size_t)head * DELTA_WIDTH * DELTA_WIDTH + own;
     if (threadIdx.x == 0) {
@@ -349,11 +365,12 @@ __global__ void __launch_bounds__(DELTA_THREADS, 2)
         bar_init(scan_address(&smem->full_late), DELTA_THREADS);
     }
     __syncthreads();
-    scan_copy_first(x, now, smem, 0, head, column);
-    scan_copy_late(x, now, smem, head);
-    struct scan_chunk next = scan_chunk_at(x, now.t + now.n, limit);
+    scan_copy_first(x, now, smem, 0, key, head, column);
+    scan_copy_late(x, now, smem, key, head);
+    struct scan_chunk next =
+        scan_chunk_of(x, scan_look_at(x, now.t + now.n), limit);
     if (next.n > 0)
-        scan_copy_first(x, next, smem, 1, head, column);
+        scan_copy_first(x, next, smem, 1, key, head, column);
     if (!now.fresh) {
         float none[ROW_TILES][4] = {};
         scan_recall(state, x.from + at_state, l);
@@ -362,8 +379,7 @@ __global__ void __launch_bounds__(DELTA_THREADS, 2)
 
 #pragma unroll 1
     for (int c = 0; now.n > 0; c++) {
-        const struct scan_chunk after =
-            next.n > 0 ? scan_chunk_at(x, next.t + next.n, limit) : next;
+        const struct scan_look look = scan_look_at(x, next.t + next.n);
         const int b = c & 1;
         const uint32_t k_smem = scan_address(smem->k[b]);
         const float2 *decay = smem->decay[b];
@@ -397,11 +413,12 @@ __global__ void __launch_bounds__(DELTA_THREADS, 2)
                 (size_t)x.values * DELTA_WIDTH, now.n, o, 1.0f / scale, l);
         }
         scan_update(state, late, k_smem + l.nn, decay[now.n - 1].x);
+        const struct scan_chunk after = scan_chunk_of(x, look, limit);
         __syncthreads(); // all are through with what the copies overwrite
         if (next.n > 0)
-            scan_copy_late(x, next, smem, head);
+            scan_copy_late(x, next, smem, key, head);
         if (after.n > 0)
-            scan_copy_first(x, after, smem, b, head, column);
+            scan_copy_first(x, after, smem, b, key, head, column);
         if (now.t + now.n == x.end && x.to)
             scan_record(x.to + at_state, state, 1.0f / scale, l);
         now = next;
