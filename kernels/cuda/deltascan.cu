@@ -78,29 +78,27 @@ static __device__ __forceinline__ void scan_copy_first(const struct delta_chunks
                                                        struct scan_smem *smem, int b,
                                                        int key, int head, int column)
 {
-    const size_t at_row = delta_at(x, head, c.t), stride = (size_t)x.values * 256;
-    scan_copy<256>(scan_address(smem->k[b]),
-                   x.k16 + delta_at(x, key, c.t) * DELTA_WIDTH, 256, c.n);
+    const size_t at_key = delta_at(x, key, c.t) * DELTA_WIDTH;
+    const size_t stride = (size_t)x.values * 256;
+    scan_copy<256>(scan_address(smem->k[b]), x.k16 + at_key, 256, c.n);
+    scan_copy<256>(scan_address(smem->q[b]), x.q16 + at_key, 256, c.n);
     scan_copy<128>(scan_address(smem->v[b]),
                    (const char *)x.v + (size_t)c.t * stride +
                        (size_t)(head * DELTA_WIDTH + column) * sizeof(bf16),
                    stride, c.n);
-    scan_copy<128>(scan_address(smem->m[b]), x.m + at_row * DELTA_CHUNK, 128, c.n);
     if (threadIdx.x < DELTA_CHUNK)
-        cp8(scan_address(&smem->decay[b][threadIdx.x]), x.decay + at_row + threadIdx.x,
-            (int)threadIdx.x < c.n);
+        cp8(scan_address(&smem->decay[b][threadIdx.x]),
+            x.decay + delta_at(x, head, c.t) + threadIdx.x, (int)threadIdx.x < c.n);
     bar_arrive_copied(scan_address(&smem->full[b]));
 }
 
 static __device__ __forceinline__ void scan_copy_late(const struct delta_chunks &x,
                                                       const struct scan_chunk &c,
-                                                      struct scan_smem *smem, int key,
-                                                      int head)
+                                                      struct scan_smem *smem, int head)
 {
-    scan_copy<256>(scan_address(smem->q),
-                   x.q16 + delta_at(x, key, c.t) * DELTA_WIDTH, 256, c.n);
-    scan_copy<128>(scan_address(smem->p), x.p + delta_at(x, head, c.t) * DELTA_CHUNK,
-                   128, c.n);
+    const size_t at_row = delta_at(x, head, c.t) * DELTA_CHUNK;
+    scan_copy<128>(scan_address(smem->m), x.m + at_row, 128, c.n);
+    scan_copy<128>(scan_address(smem->p), x.p + at_row, 128, c.n);
     bar_arrive_copied(scan_address(&smem->full_late));
 }
 
@@ -198,23 +196,52 @@ static __device__ __forceinline__ void scan_record(float *to,
 
 /* ---- the steps of a chunk ---- */
 
-/* rows^T = V^T - (K S)^T diag(exp G): what M makes D of. */
-static __device__ __forceinline__ void scan_rows(float (&rows)[ROW_TILES][4],
+/* rows^T = (K S)^T, o = Q S.  The right operands of the latter are the left ones of the
+ * former, as they lie; side by side neither waits for its own sums. */
+static __device__ __forceinline__ void scan_read(float (&rows)[ROW_TILES][4],
+                                                 float (&o)[4][2][4],
                                                  const uint32_t (&state)[8][4],
-                                                 uint32_t k_smem, uint32_t v_smem,
-                                                 const float2 *decay_smem, float scale,
-                                                 int col)
+                                                 uint32_t k_smem, uint32_t q_smem)
 {
     scan_zero(rows);
+    zero(o);
 #pragma unroll
     for (int k = 0; k < DELTA_WIDTH / 16; k++)
 #pragma unroll
-        for (int n = 0; n < ROW_TILES / 2; n++) {
-            uint32_t b[4];
+        for (int n = 0; n < 4; n++) {
+            uint32_t b[4], a[4];
             ldmatrix(b, on(k_smem, k) + n * 32 * DELTA_WIDTH);
             mma_half(rows[2 * n], state[k], b[0], b[1]);
             mma_half(rows[2 * n + 1], state[k], b[2], b[3]);
+            ldmatrix(a, on(q_smem, k) + n * 32 * DELTA_WIDTH);
+            mma_half(o[n][0], a, state[k][0], state[k][2]);
+            mma_half(o[n][1], a, state[k][1], state[k][3]);
         }
+}
+
+/* o = Q S alone. */
+static __device__ __forceinline__ void scan_query(float (&o)[4][2][4],
+                                                  const uint32_t (&state)[8][4],
+                                                  uint32_t q_smem)
+{
+    zero(o);
+#pragma unroll
+    for (int k = 0; k < DELTA_WIDTH / 16; k++)
+#pragma unroll
+        for (int m = 0; m < 4; m++) {
+            uint32_t a[4];
+            ldmatrix(a, on(q_smem, k) + m * 32 * DELTA_WIDTH);
+            mma_half(o[m][0], a, state[k][0], state[k][2]);
+            mma_half(o[m][1], a, state[k][1], state[k][3]);
+        }
+}
+
+/* rows^T = V^T - rows^T diag(exp G): what M makes D of. */
+static __device__ __forceinline__ void scan_rows(float (&rows)[ROW_TILES][4],
+                                                 uint32_t v_smem,
+                                                 const float2 *decay_smem, float scale,
+                                                 int col)
+{
 #pragma unroll
     for (int n = 0; n < ROW_TILES; n += 2) {
         uint32_t v[4];
@@ -249,24 +276,12 @@ static __device__ __forceinline__ void scan_written(float (&d)[ROW_TILES][4],
         }
 }
 
-/* o = diag(exp G) Q S + P D.  The right operands are the left ones of the state and of
- * D^T, as they lie. */
+/* o = diag(exp G) o + P D, the right operand again as D^T lies. */
 static __device__ __forceinline__ void scan_outputs(float (&o)[4][2][4],
-                                                    const uint32_t (&state)[8][4],
                                                     const uint32_t (&d)[4][4],
-                                                    uint32_t q_smem, uint32_t p_smem,
+                                                    uint32_t p_smem,
                                                     const float2 *decay_smem, int row)
 {
-    zero(o);
-#pragma unroll
-    for (int k = 0; k < DELTA_WIDTH / 16; k++)
-#pragma unroll
-        for (int m = 0; m < 4; m++) {
-            uint32_t a[4];
-            ldmatrix(a, on(q_smem, k) + m * 32 * DELTA_WIDTH);
-            mma_half(o[m][0], a, state[k][0], state[k][2]);
-            mma_half(o[m][1], a, state[k][1], state[k][3]);
-        }
 #pragma unroll
     for (int m = 0; m < 4; m++)
 #pragma unroll
@@ -366,7 +381,7 @@ __global__ void __launch_bounds__(DELTA_THREADS, 2)
     }
     __syncthreads();
     scan_copy_first(x, now, smem, 0, key, head, column);
-    scan_copy_late(x, now, smem, key, head);
+    scan_copy_late(x, now, smem, head);
     struct scan_chunk next =
         scan_chunk_of(x, scan_look_at(x, now.t + now.n), limit);
     if (next.n > 0)
@@ -387,36 +402,36 @@ __global__ void __launch_bounds__(DELTA_THREADS, 2)
             scan_zero(state);
             scale = 1.0f;
         }
-        uint32_t s[8][4], d[4][4], late[4][4];
-        scan_left(s, state);
-        bar_wait(scan_address(&smem->full[b]), c >> 1 & 1);
+        float o[4][2][4];
+        uint32_t d[4][4], late[4][4];
         {
             float rows[ROW_TILES][4];
-            scan_rows(rows, s, k_smem + l.nt, on(scan_address(smem->v[b]) + t.nt, warp),
-                      decay, scale, l.col);
-            if (scan_center(state, rows, scale))
-                scan_left(s, state);
+            uint32_t s[8][4];
+            scan_left(s, state);
+            bar_wait(scan_address(&smem->full[b]), c >> 1 & 1);
+            scan_read(rows, o, s, k_smem + l.nt, scan_address(smem->q[b]) + l.nn);
+            scan_rows(rows, on(scan_address(smem->v[b]) + t.nt, warp), decay, scale,
+                      l.col);
+            if (scan_center(state, rows, scale)) {
+                scan_left(s, state); // with what was too small for f16
+                scan_query(o, s, scan_address(smem->q[b]) + l.nn);
+            }
             scan_left(d, rows);
-            scan_written(rows, d, scan_address(smem->m[b]) + t.nt);
+            bar_wait(scan_address(&smem->full_late), c & 1);
+            scan_written(rows, d, scan_address(smem->m) + t.nt);
             scan_left(d, rows);
             scan_decay(rows, decay, l.col);
             scan_left(late, rows);
         }
-        bar_wait(scan_address(&smem->full_late), c & 1);
-        {
-            float o[4][2][4];
-            scan_outputs(o, s, d, scan_address(smem->q) + l.nn,
-                         scan_address(smem->p) + t.nn, decay, l.row);
-            scan_store(
-                x.o + ((size_t)now.t * (size_t)x.values + (size_t)head) * DELTA_WIDTH +
-                    own,
-                (size_t)x.values * DELTA_WIDTH, now.n, o, 1.0f / scale, l);
-        }
+        scan_outputs(o, d, scan_address(smem->p) + t.nn, decay, l.row);
+        scan_store(x.o + ((size_t)now.t * (size_t)x.values + (size_t)head) *
+                             DELTA_WIDTH + own,
+                   (size_t)x.values * DELTA_WIDTH, now.n, o, 1.0f / scale, l);
         scan_update(state, late, k_smem + l.nn, decay[now.n - 1].x);
         const struct scan_chunk after = scan_chunk_of(x, look, limit);
         __syncthreads(); // all are through with what the copies overwrite
         if (next.n > 0)
-            scan_copy_late(x, next, smem, key, head);
+            scan_copy_late(x, next, smem, head);
         if (after.n > 0)
             scan_copy_first(x, after, smem, b, key, head, column);
         if (now.t + now.n == x.end && x.to)

@@ -11,10 +11,10 @@ enum {
 };
 
 struct scan_smem {
-    unsigned char k[2][2 * DELTA_TILE], v[2][DELTA_TILE], m[2][DELTA_TILE];
-    unsigned char q[2 * DELTA_TILE], p[DELTA_TILE];
+    unsigned char k[2][2 * DELTA_TILE], q[2][2 * DELTA_TILE], v[2][DELTA_TILE];
+    unsigned char m[DELTA_TILE], p[DELTA_TILE];
     float2 decay[2][DELTA_CHUNK];
-    uint64_t full[2], full_late; // what is needed first, by parity; q and p
+    uint64_t full[2], full_late; // what is needed first, by parity; m and p
 };
 
 #endif
