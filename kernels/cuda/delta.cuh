@@ -60,15 +60,23 @@ static __device__ __forceinline__ bool delta_begins(const int *lo, int64_t first
 }
 
 /* delta_first finds, a warp together, the first row of [t, end) where a document
- * begins; end when there is none. */
+ * begins; end when there is none.  It looks at 256 rows at a time. */
 static __device__ __forceinline__ int delta_first(const int *lo, int64_t first, int t,
                                                   int end)
 {
-    for (const int lane = threadIdx.x & 31; t < end; t += 32) {
-        const bool hit = t + lane < end && delta_begins(lo, first, t + lane);
-        const uint32_t hits = __ballot_sync(0xffffffffu, hit);
-        if (hits)
-            return t + __ffs((int)hits) - 1;
+    for (const int lane = threadIdx.x & 31; t < end; t += 256) {
+        bool hit[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const int row = t + 32 * i + lane;
+            hit[i] = row < end && delta_begins(lo, first, row);
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const uint32_t hits = __ballot_sync(0xffffffffu, hit[i]);
+            if (hits)
+                return t + 32 * i + __ffs((int)hits) - 1;
+        }
     }
     return end;
 }

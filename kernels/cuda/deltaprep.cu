@@ -6,8 +6,8 @@
  * value heads of the key head.  For each of those, two warps invert I + B, a thread a
  * column: forward substitution in f32, since keys that repeat make the inverse the
  * difference of large numbers (powers of B, or rounding between blocks of it, do not
- * survive them).  P is two warps' work, too; the pairs of warps share these jobs without
- * waiting for one another.  k and q leave in f16.
+ * survive them).  P is two warps' work, too; the pairs of warps share these jobs
+ * without waiting for one another.  k and q leave in f16.
  *
  * At 48 value and 16 key heads 2016 fused multiply-adds a column, 64 columns and 48
  * heads make 0.19 MFLOP a row, the products 0.02; 4 KB a row and key head are read and
@@ -46,7 +46,11 @@ static __device__ __forceinline__ int prep_next(int i)
     return 32 * word + __ffs((int)mask) - 1;
 }
 
-enum { PREP_CHUNKS = DELTA_WIDTH / 8, PREP_LOADS = DELTA_CHUNK * PREP_CHUNKS / DELTA_THREADS };
+enum {
+    PREP_CHUNKS = DELTA_WIDTH / 8, // of 16 bytes, in a row
+    PREP_STEP = DELTA_THREADS / PREP_CHUNKS,
+    PREP_LOADS = DELTA_CHUNK / PREP_STEP // a thread's, PREP_STEP rows apart
+};
 
 /* prep_fetch reads rows [t, t + n) of a key head, zeros behind them: all loads of a
  * thread are on their way before the first is waited for. */
@@ -55,15 +59,14 @@ static __device__ __forceinline__ void prep_fetch(uint4 (&v)[PREP_LOADS],
                                                   const bf16 *from, int key, int t,
                                                   int n)
 {
-    constexpr int STEP = DELTA_CHUNK / PREP_LOADS;
     const int row = threadIdx.x / PREP_CHUNKS, c = threadIdx.x % PREP_CHUNKS;
     const size_t stride = (size_t)x.keys * PREP_CHUNKS;
     const uint4 *p = (const uint4 *)from + (size_t)(t + row) * stride +
                      (size_t)(key * PREP_CHUNKS + c);
 #pragma unroll
     for (int i = 0; i < PREP_LOADS; i++)
-        v[i] = row + i * STEP < n ? p[(size_t)(i * STEP) * stride]
-                                  : make_uint4(0, 0, 0, 0);
+        v[i] = row + i * PREP_STEP < n ? p[(size_t)(i * PREP_STEP) * stride]
+                                       : make_uint4(0, 0, 0, 0);
 }
 
 /* prep_keep puts them as f16 to a tile and to `copy`. */
@@ -72,7 +75,6 @@ static __device__ __forceinline__ void prep_keep(const struct delta_chunks &x,
                                                  uint16_t *copy, uint32_t tile, int key,
                                                  int t, int n)
 {
-    constexpr int STEP = DELTA_CHUNK / PREP_LOADS;
     const int row = threadIdx.x / PREP_CHUNKS, c = threadIdx.x % PREP_CHUNKS;
     uint4 *to = (uint4 *)copy + delta_at(x, key, t + row) * PREP_CHUNKS + c;
 #pragma unroll
@@ -81,9 +83,9 @@ static __device__ __forceinline__ void prep_keep(const struct delta_chunks &x,
                                pack2_half(low_of(v[i].y), high_of(v[i].y)),
                                pack2_half(low_of(v[i].z), high_of(v[i].z)),
                                pack2_half(low_of(v[i].w), high_of(v[i].w))};
-        st16(tile + at<DELTA_WIDTH>(row + i * STEP, c), h);
-        if (row + i * STEP < n)
-            to[i * STEP * PREP_CHUNKS] = make_uint4(h[0], h[1], h[2], h[3]);
+        st16(tile + at<DELTA_WIDTH>(row + i * PREP_STEP, c), h);
+        if (row + i * PREP_STEP < n)
+            to[i * PREP_STEP * PREP_CHUNKS] = make_uint4(h[0], h[1], h[2], h[3]);
     }
 }
 
@@ -228,7 +230,7 @@ static __device__ __forceinline__ void prep_heads(const struct delta_chunks &x,
     const int warp = threadIdx.x / 32, j = threadIdx.x % DELTA_CHUNK;
     if (warp < heads)
         prep_gates(x, &smem->gate[warp], first + warp, t, n);
-    __syncthreads();
+    __syncthreads(); // the gates are there
     for (int i = warp / 2; i < 2 * heads; i += 2)
         if (i < heads)
             prep_invert(x, &smem->gate[i], first + i, t, n, j);

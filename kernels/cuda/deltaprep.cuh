@@ -6,7 +6,7 @@
 #include "delta.cuh"
 
 enum {
-    PREP_ROW = DELTA_CHUNK + 4,      // floats: rows shifted by 4 banks
+    PREP_ROW = DELTA_CHUNK + 4,     // floats: rows shifted by 4 banks
     PREP_HEADS = DELTA_THREADS / 32 // value heads at a time, their gates a warp each
 };
 

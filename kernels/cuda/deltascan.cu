@@ -7,16 +7,17 @@
  * of Q S; so are the rows' D^T of D^T K and of P D.  Nothing but K, Q, V, M and P comes
  * from shared memory, copied ahead: K, V, M and decays two chunks, Q and P one.
  *
- * A block has 64 columns of one value head: 96 blocks for one long document at 48
- * heads, a warp on every scheduler of 96 multiprocessors.  232 mma.sync a warp and
- * chunk, 2.1 MFLOP for 16 columns' 64 rows, are about 1900 of some 2800 cycles: 0.8 ms
- * for the 512 chunks of 32768 rows.  Bytes: 20 KB a row, mostly from L2.
+ * A block has 64 columns of one value head, and a multiprocessor for itself: 96 blocks
+ * for one long document at 48 heads, a warp on every scheduler of 96 multiprocessors.
+ * A chunk's 232 mma.sync, 2.1 MFLOP for 16 columns' 64 rows, are about 1500 cycles of
+ * the some 4600 that a warp takes for it; the rest is latency, and two warps on a
+ * scheduler take nearly twice as long for a chunk.  Bytes: 20 KB a row, mostly from L2.
  *
  * Documents do not meet: part p of the grid takes those that begin in rows [p RUN,
  * (p + 1) RUN) of the launch, the first also what goes on from before. */
 #include "deltascan.cuh"
 
-enum { RUN = 256, ROW_TILES = DELTA_CHUNK / 8, STATE_TILES = DELTA_WIDTH / 8 };
+enum { RUN = 512, ROW_TILES = DELTA_CHUNK / 8, STATE_TILES = DELTA_WIDTH / 8 };
 
 static_assert(sizeof(struct scan_smem) <= ATTN_SMEM_MAX, "fits sm_120");
 
@@ -356,7 +357,7 @@ static __device__ __forceinline__ void scan_decay(float (&d)[ROW_TILES][4],
 }
 
 /* Grid: heads times slices, parts. */
-__global__ void __launch_bounds__(DELTA_THREADS, 2)
+__global__ void __launch_bounds__(DELTA_THREADS, 1)
     delta_scan_kernel(const __grid_constant__ struct delta_chunks x)
 {
     struct scan_smem *smem = (struct scan_smem *)dynamic_smem;
@@ -382,8 +383,7 @@ __global__ void __launch_bounds__(DELTA_THREADS, 2)
     __syncthreads();
     scan_copy_first(x, now, smem, 0, key, head, column);
     scan_copy_late(x, now, smem, head);
-    struct scan_chunk next =
-        scan_chunk_of(x, scan_look_at(x, now.t + now.n), limit);
+    struct scan_chunk next = scan_chunk_of(x, scan_look_at(x, now.t + now.n), limit);
     if (next.n > 0)
         scan_copy_first(x, next, smem, 1, key, head, column);
     if (!now.fresh) {
@@ -424,9 +424,9 @@ __global__ void __launch_bounds__(DELTA_THREADS, 2)
             scan_left(late, rows);
         }
         scan_outputs(o, d, scan_address(smem->p) + t.nn, decay, l.row);
-        scan_store(x.o + ((size_t)now.t * (size_t)x.values + (size_t)head) *
-                             DELTA_WIDTH + own,
-                   (size_t)x.values * DELTA_WIDTH, now.n, o, 1.0f / scale, l);
+        scan_store(
+            x.o + ((size_t)now.t * (size_t)x.values + (size_t)head) * DELTA_WIDTH + own,
+            (size_t)x.values * DELTA_WIDTH, now.n, o, 1.0f / scale, l);
         scan_update(state, late, k_smem + l.nn, decay[now.n - 1].x);
         const struct scan_chunk after = scan_chunk_of(x, look, limit);
         __syncthreads(); // all are through with what the copies overwrite
@@ -444,5 +444,5 @@ __global__ void __launch_bounds__(DELTA_THREADS, 2)
 void delta_scan(struct dev *d, const struct delta_chunks *x)
 {
     dim3 grid((unsigned)(x->values * SCAN_SLICES), blocks_for(x->end - x->begin, RUN));
-    launch(d, KERNEL_DELTA_SCAN, delta_scan_kernel, grid, *x);
+    launch_alone(d, KERNEL_DELTA_SCAN, delta_scan_kernel, grid, *x);
 }
