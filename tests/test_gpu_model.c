@@ -329,11 +329,15 @@ static void check_target(enum dtype act, const char *dir)
 
 static void check_targets(enum dtype act)
 {
-    static const char *const ours[] = {
-        "tests/golden/target-qwen3",    "tests/golden/target-qwen3-tied",
-        "tests/golden/target-qwen2",    "tests/golden/target-llama",
-        "tests/golden/target-qwen3_5",  "tests/golden/target-hybrid-1",
-        "tests/golden/target-hybrid-3", NULL};
+    static const char *const ours[] = {"tests/golden/target-qwen3",
+                                       "tests/golden/target-qwen3-tied",
+                                       "tests/golden/target-qwen2",
+                                       "tests/golden/target-llama",
+                                       "tests/golden/target-qwen3_5",
+                                       "tests/golden/target-hybrid-1",
+                                       "tests/golden/target-hybrid-3",
+                                       "tests/golden/target-hybrid-wide",
+                                       NULL};
     for (const char *const *dir = folder[0] ? folder : ours; *dir; dir++)
         check_target(act, *dir);
 }

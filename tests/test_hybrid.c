@@ -91,6 +91,14 @@ START_TEST(groups)
 }
 END_TEST
 
+/* Heads as wide as those of published models. */
+START_TEST(wide)
+{
+    check("tests/golden/target-hybrid-wide/model",
+          "tests/golden/target-hybrid-wide/golden.safetensors");
+}
+END_TEST
+
 START_TEST(golden_elsewhere)
 {
     kit_check_elsewhere(true, share);
@@ -376,6 +384,6 @@ START_TEST(wrong_checkpoints)
 }
 END_TEST
 
-KIT_MAIN("hybrid", flat, multimodal, tied, groups, golden_elsewhere,
+KIT_MAIN("hybrid", flat, multimodal, tied, groups, wide, golden_elsewhere,
          alone_equals_packed, threads_do_not_matter, cached_equals_packed,
          only_matrices_are_quantised, wrong_checkpoints)
