@@ -6,8 +6,9 @@
 
 `make bench-fetch` runs it.  fastd, pinned to the first core, serves 20,000 x 16 KiB
 (small), 2,000 x 1 MiB (mid) and 4 x 1 GiB (big); each client, pinned to the second core,
-brings a whole bucket to an empty folder.  Columns, medians of the repeats (a client that
-takes twice draft-fetch's wall and processor seconds in its first run is not repeated):
+brings a whole bucket to an empty folder.  Clients take turns, so that what else the
+machine does meets all alike.  Columns, medians of the repeats (a client that takes twice
+draft-fetch's wall and processor seconds in the first round is not repeated):
 
     wall    seconds of the client
     user, sys, cpu    its processor seconds (getrusage of the child)
@@ -15,17 +16,18 @@ takes twice draft-fetch's wall and processor seconds in its first run is not rep
             server could have served 1.5 times as fast, so wall time counts; above, or on
             a machine that does other work too (# load), the processor seconds decide
     sync    seconds of one syncfs behind it: what durability still costs.  draft-fetch
-            has paid already; its second row is the same run with fsync and syncfs turned
-            off by a preloaded library
+            has paid already, the others sync nothing; its second row is the same run
+            with fsync and syncfs turned off by a preloaded library
     durable    wall and sync: until the files would survive a loss of power
     rss     the client's peak of resident memory, MiB
 
-The line below a table says which column decides, by the fastest client, and how far
-draft-fetch is ahead of the best other one (2.0: it takes half).  With --tsv the rows are
-also kept in a file, and a set that is in it already is not run again: an interrupted
+So wall is fair between the others and the row without sync, durable between all.  The
+lines below a table say which column decides, by the fastest client, and how far each row
+of draft-fetch is ahead of the best other client (2.0: it takes half).  With --tsv the rows
+are also kept in a file, and a set that is in it already is not run again: an interrupted
 bench goes on where it was.
 
-The first repeat's files are compared with draft-fetch's, name by name and byte by byte.
+The first round's files are compared with draft-fetch's, name by name and byte by byte.
 Clients that scripts/deps.sh rivals has not installed are skipped by name.
 """
 import argparse
@@ -159,16 +161,48 @@ class Bench:
             if differ or wrong:
                 raise RuntimeError(f"{(differ + wrong)[0]} differs from draft-fetch's")
 
-    def repeat(self, tool, command, server, dest, name, first):
-        """Medians of the runs; `first` are those of draft-fetch, None: it is this one."""
-        runs = []
-        while len(runs) < self.opt.repeat:
-            runs.append(self.run(tool, command, server, dest))
-            if len(runs) == 1:
-                self.check(dest, name, os.path.dirname(dest) + "/fetch" if first else None)
-                if first and all(runs[0][i] > 2 * first[i] for i in (0, 3)):
-                    break
-        return tuple(map(statistics.median, zip(*runs))), len(runs)
+    def clients(self, url, name, scheme):
+        """Those that are asked for and installed."""
+        chosen = self.opt.tools.split(",") if self.opt.tools else None
+        for tool, command in self.commands(url, name, "DEST", scheme).items():
+            if chosen and tool.split(",")[0] not in chosen:
+                continue
+            if os.path.exists(command[0]):
+                yield tool, command
+            else:
+                print(f"{tool:22}skipped: scripts/deps.sh rivals installs it")
+
+    def rounds(self, clients, server, name, folder):
+        """Each client's runs.  They take turns, and a round begins with another one, so
+        that what else the machine does meets all alike."""
+        runs = {tool: [] for tool, _ in clients}
+        own = os.path.join(folder, "fetch")
+        for i in range(self.opt.repeat):
+            at = i % max(1, len(clients))
+            for tool, command in clients[at:] + clients[:at]:
+                if len(runs.get(tool, [])) < i:
+                    continue  # it has failed, or is out of the running
+                dest = own if "fetch" in tool else os.path.join(folder, "other")
+                try:
+                    row = self.run(tool, [a.replace("DEST", dest) for a in command],
+                                   server, dest)
+                    if i == 0:
+                        self.check(dest, name, own if os.path.exists(own) else None)
+                except (RuntimeError, OSError) as e:
+                    print(f"{tool:22}failed: {e}", flush=True)
+                    del runs[tool]
+                    continue
+                runs[tool].append(row)
+                if dest != own:  # their files do not fill the disk for others
+                    shutil.rmtree(dest)
+            clients = [c for c in clients if i > 0 or not self.is_slow(c[0], runs)]
+        return runs
+
+    @staticmethod
+    def is_slow(tool, runs):
+        own, it = runs.get("draft-fetch"), runs.get(tool)
+        return "fetch" not in tool and own and it and all(
+            it[0][i] > 2 * own[0][i] for i in (0, 3))
 
     def case(self, scheme, name, place, folder):
         count, size = SETS[name]
@@ -176,46 +210,35 @@ class Bench:
         print(f"\n{count} x {size >> 10} KiB, {scheme}, to {place}   # load {load:.1f}")
         print(f"{'client':22}" + "".join(f"{c:>8}" for c in COLUMNS), flush=True)
         server, url = self.serve(scheme)
-        rows = {}
         try:
-            for tool, command in self.commands(url, name, "DEST", scheme).items():
-                if self.opt.tools and tool.split(",")[0] not in self.opt.tools.split(","):
-                    continue
-                if not os.path.exists(command[0]):
-                    print(f"{tool:22}skipped: scripts/deps.sh rivals installs it")
-                    continue
-                dest = os.path.join(folder, "fetch" if "fetch" in tool else "other")
-                at = [a.replace("DEST", dest) for a in command]
-                try:
-                    row, n = self.repeat(tool, at, server, dest, name,
-                                         rows.get("draft-fetch"))
-                    rows[tool] = row
-                    self.keep(name, scheme, place, tool, n, row, load)
-                    print(f"{tool:22}" + "".join(
-                        f"{100 * v:7.0f}%" if c == "busy" else f"{v:8.2f}"
-                        for c, v in zip(COLUMNS, row)), flush=True)
-                except (RuntimeError, OSError) as e:
-                    print(f"{tool:22}failed: {e}", flush=True)
+            runs = self.rounds(list(self.clients(url, name, scheme)), server, name, folder)
         finally:
             server.kill()
             server.wait()
             shutil.rmtree(os.path.join(folder, "fetch"), ignore_errors=True)
             shutil.rmtree(os.path.join(folder, "other"), ignore_errors=True)
+        rows = {tool: tuple(map(statistics.median, zip(*r))) for tool, r in runs.items()}
+        for tool, row in rows.items():
+            self.keep(name, scheme, place, tool, len(runs[tool]), row, load)
+            print(f"{tool:22}" + "".join(f"{100 * v:7.0f}%" if c == "busy" else f"{v:8.2f}"
+                                         for c, v in zip(COLUMNS, row)), flush=True)
         self.judge(rows)
 
     @staticmethod
     def judge(rows):
         others = [row for tool, row in rows.items() if "fetch" not in tool]
-        own = rows.get("draft-fetch")
-        if not own or not others:
+        if "draft-fetch" not in rows or not others:
             return
         fastest = min(rows.values())
         column = "wall" if fastest[4] <= 1 / 1.5 else "cpu"
-        ahead = {c: min(row[i] for row in others) / own[i]
-                 for i, c in enumerate(COLUMNS) if c in ("wall", "cpu", "durable")}
         print(f"the server is {1 / fastest[4]:.1f} times as fast as the fastest client: "
-              f"{column} decides; draft-fetch is ahead "
-              + ", ".join(f"{v:.2f} in {c}" for c, v in ahead.items()), flush=True)
+              f"{column} decides; ahead of the best other one are")
+        for tool, own in rows.items():
+            if "fetch" in tool:
+                print(f"    {tool}: " + ", ".join(
+                    f"{min(row[i] for row in others) / own[i]:.2f} in {c}"
+                    for i, c in enumerate(COLUMNS) if c in ("wall", "cpu", "durable")),
+                      flush=True)
 
     # ---- the file of results ----
 
@@ -231,17 +254,11 @@ class Bench:
                   sep="\t", file=f)
 
     def have(self, name, scheme, place):
-        """Is a case in the file?  Then it ends with the last client's row."""
+        """Is a case in the file?  All its rows come at once."""
         if not self.opt.tsv or not os.path.exists(self.opt.tsv):
             return False
         with open(self.opt.tsv, encoding="ascii") as f:
-            rows = [line.split("\t") for line in f]
-        own = [r for r in rows if r[:3] == [name, scheme, place]]
-        if own and own[-1][3] == "obstore":
-            return True
-        with open(self.opt.tsv, "w", encoding="ascii") as f:  # a part of a case
-            f.writelines("\t".join(r) for r in rows if r not in own)
-        return False
+            return any(line.split("\t")[:3] == [name, scheme, place] for line in f)
 
 
 def main():
