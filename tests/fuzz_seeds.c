@@ -5,7 +5,8 @@
  * one and two runs, and names; each of the latter behind a byte that says whether
  * checksums are repaired (see fuzz_shard.c).  DIR/fuzz_jsonl gets records, plain and
  * compressed, DIR/fuzz_readers and DIR/fuzz_arrow the files of tests/golden,
- * DIR/fuzz_fetch what servers say. */
+ * DIR/fuzz_target configs and headers of checkpoints, DIR/fuzz_list, _head and _url
+ * what servers say. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -249,6 +250,56 @@ static int write_replies(const char *dir)
     return rc;
 }
 
+/* A checkpoint as fuzz_target.c reads it: its config, and one header for all its files.
+ */
+static int write_target(const char *to, const char *name)
+{
+    struct buf from = {0}, head = {0}, out = {0};
+    struct st_model m = {0};
+    struct st_tensor *t = NULL;
+    char *config = NULL, *path = NULL;
+    size_t n;
+    int rc;
+    buf_addf(&from, "tests/golden/%s/model", name);
+    TRY_GOTO(rc, buf_check(&from), out);
+    TRY_GOTO(rc, st_model_open(&m, from.p), out);
+    t = mem_zero((size_t)m.entries, sizeof *t);
+    path = file_path(from.p, "config.json");
+    TRY_GOTO(rc, t && path ? file_read(path, &config, &n) : E_MEMORY, out);
+    for (int64_t i = 0; i < m.entries; i++)
+        t[i] = *m.entry[i].tensor;
+    TRY_GOTO(rc, st_header_write(&head, t, m.entries, NULL, 0, 8), out);
+    buf_add(&out, config, n + 1);
+    buf_add(&out, head.p + 8, head.len - 8);
+    TRY_GOTO(rc, buf_check(&out), out);
+    mem_free(path);
+    path = file_path(to, name);
+    rc = path ? file_write(path, out.p, out.len) : E_MEMORY;
+out:
+    st_model_close(&m);
+    mem_free(t);
+    mem_free(config);
+    mem_free(path);
+    buf_drop(&from);
+    buf_drop(&head);
+    buf_drop(&out);
+    return rc;
+}
+
+static int write_targets(const char *dir)
+{
+    static const char *const names[] = {
+        "target-qwen3",      "target-qwen3-tied", "target-qwen2",
+        "target-llama",      "target-qwen3_5",    "target-qwen3_5-multimodal",
+        "target-hybrid-wide"};
+    char *to = file_path(dir, "fuzz_target");
+    int rc = to ? file_make_dirs(to) : E_MEMORY;
+    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++)
+        rc = write_target(to, names[i]);
+    mem_free(to);
+    return rc;
+}
+
 static int write_seeds(const char *dir)
 {
     char *st = file_path(dir, "fuzz_safetensors"), *sh = file_path(dir, "fuzz_shard");
@@ -259,6 +310,7 @@ static int write_seeds(const char *dir)
     TRY_GOTO(rc, write_files(files), out);
     TRY_GOTO(rc, write_replies(dir), out);
     TRY_GOTO(rc, write_arrow(dir), out);
+    TRY_GOTO(rc, write_targets(dir), out);
     TRY_GOTO(rc, file_make_dirs(st), out);
     TRY_GOTO(rc, file_make_dirs(sh), out);
     TRY_GOTO(rc, write_types(st), out);
