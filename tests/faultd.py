@@ -288,6 +288,17 @@ def token(sv, rq, rs, v):
     return Response(200, text.encode(), rs.headers)
 
 
+def endless(sv, rq, rs, v):
+    """page=1000: so many new keys in every page of the listing, and always one more page"""
+    n, given = int(v.get("page", 1000)), int(rq.query.get("continuation-token", 0))
+    keys = "".join(f"<Contents><Key>{rq.query.get('prefix', '')}{i:012}</Key><Size>1</Size>"
+                   f"<ETag>&quot;{i:032x}&quot;</ETag></Contents>"
+                   for i in range(given, given + n))
+    text = (f"<ListBucketResult><IsTruncated>true</IsTruncated>{keys}<NextContinuationToken>"
+            f"{given + n}</NextContinuationToken></ListBucketResult>")
+    return Response(200, text.encode(), {"Content-Type": "application/xml"})
+
+
 def badsum(sv, rq, rs, v):
     """the checksum header is wrong"""
     for k in list(rs.headers):
@@ -347,7 +358,7 @@ def noise(sv, rq, rs, v):
 FAULTS = {f.__name__: f for f in (
     stall, truncate, reset, refuse, wait, hold, norange, wrongrange, norangeheader, shortrange,
     flip, change, nomatch, error200, status, plainstatus, redirect, expired, chunked,
-    nolength, length, slowheaders, drip, garbage, cutbody, replace, token, badsum, etag,
+    nolength, length, slowheaders, drip, garbage, cutbody, replace, token, endless, badsum, etag,
     close, encoded, hints, header, nodate, noparts,
     noise)}
 

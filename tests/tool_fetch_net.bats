@@ -233,6 +233,27 @@ same() {
     same src dst
 }
 
+@test "a listing without an end stays within --memory" {
+    serve --fault "endless op=list times=all"
+    cat >peak.py <<'PY'
+import resource, subprocess, sys
+rc = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, "KiB at most")
+sys.exit(rc)
+PY
+    run -78 timeout 60 python3 peak.py "$fetch" s3://b -o dst $s3 --memory 40MiB
+    [[ $output == *"s3://b: the listing does not end before --memory does: "*"000 objects so far"* ]]
+    peak=$(sed -n 's/ KiB at most//p' <<<"$output")
+    [ "$peak" -lt $((40 * 1024)) ] || { echo "$output"; false; }
+    # a list of URLs that does not end
+    yes "$url/b/one.txt" >urls &
+    yes=$!
+    sleep 0.2
+    kill $yes
+    run -78 timeout 60 python3 peak.py "$fetch" --urls urls -o dst --memory 40MiB
+    [[ $output == *"urls: the listing does not end before --memory does"* ]]
+}
+
 @test "a rate is kept" {
     serve
     start=$(date +%s%N)

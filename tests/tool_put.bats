@@ -303,6 +303,26 @@ unsigned="x-amz-content-sha256: UNSIGNED-PAYLOAD"
     grep -q "stopped by a signal, and 1 of 4 objects failed; for example .*one.txt" err
 }
 
+@test "a rate is kept, by one body and by many" {
+    serve
+    begun=$(date +%s%N)
+    "$fetch" -q --put src/deep/er/large.bin s3://b/run/x --rate 2500000 --no-checksum &
+    pid=$!
+    for _ in $(seq 400); do grep -q '"put".*large.bin' log && break; sleep 0.05; done
+    took=$((($(date +%s%N) - begun) / 1000000))
+    echo "its last byte came after $took ms"
+    [ $took -ge 1900 ]
+    [ $took -lt 20000 ]
+    wait $pid
+    for i in $(seq 9); do head -c 275000 /dev/urandom >src/deep/$i; done
+    begun=$(date +%s%N)
+    "$fetch" -q --put src/deep/? s3://b/run/x --rate 1250000 --no-checksum # side by side
+    took=$((($(date +%s%N) - begun) / 1000000))
+    echo "all of them took $took ms"
+    [ $took -ge 1600 ]
+    [ $took -lt 20000 ]
+}
+
 @test "wrong calls" {
     mkdir none-in-it
     run -66 "$fetch" --put none-in-it s3://b/x --endpoint http://127.0.0.1:1

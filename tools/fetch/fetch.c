@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "err.h"
 #include "fetch_options.h"
 #include "manifest.h"
@@ -275,35 +276,6 @@ static int on_tick(void *ctx, const struct transfer_state *state)
     return place_due(&r->place) ? flush(r) : 0;
 }
 
-/* Memory of this process, in bytes; 0 where /proc does not say. */
-static int64_t memory_used(void)
-{
-    long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (f && fscanf(f, "%*d %ld", &pages) != 1)
-        pages = 0;
-    if (f)
-        fclose(f);
-    return (int64_t)pages * sysconf(_SC_PAGESIZE);
-}
-
-/* What --memory leaves for buffers, beside what is used, what the manifest will grow by
- * and what a connection needs in libcurl and OpenSSL. */
-static int buffer_memory(const struct run *r, int64_t *out)
-{
-    int64_t rest = cfg.memory - memory_used() - 200 * r->list.n -
-                   cfg.connections * (128 << 10) - (8 << 20);
-    *out = rest;
-    if (rest >= 2 * TRANSFER_WINDOW)
-        return 0;
-    return err_set(E_CONFIG,
-                   "option --memory: %lld bytes are too few for %lld objects "
-                   "and %lld connections: %lld would do",
-                   (long long)cfg.memory, (long long)r->list.n,
-                   (long long)cfg.connections,
-                   (long long)(cfg.memory - rest + 2 * TRANSFER_WINDOW));
-}
-
 /* With a rate the parts are small enough to keep it evenly. */
 static int64_t piece_size(void)
 {
@@ -328,7 +300,8 @@ static int transfer(struct run *r)
                                    .rate = (double)cfg.rate,
                                    .http = r->rules.http};
     struct transfer_user user = {r, on_ended, on_tick};
-    TRY(buffer_memory(r, &rules.memory));
+    TRY(budget_left(&rules.memory, cfg.memory, r->list.n, cfg.connections,
+                    2 * TRANSFER_WINDOW));
     return transfer_run(&r->list, r->wanted, &r->place, &rules, &user, &r->net);
 }
 
@@ -466,6 +439,7 @@ static int put(struct tool *t)
                                     .part = cfg.piece,
                                     .memory = cfg.memory,
                                     .connections = (int)cfg.connections,
+                                    .rate = (double)cfg.rate,
                                     .dry_run = cfg.dry_run,
                                     .json = cfg.json,
                                     .log = &t->log};

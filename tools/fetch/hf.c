@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "budget.h"
 #include "creds_link.h"
 #include "err.h"
 #include "file.h"
@@ -472,6 +473,8 @@ static int list_pages(struct listing *l, struct http *http, struct http_call *c)
             rc = take_tree(l, c);
         if (rc == 0)
             rc = more = take_next(l, c);
+        if (rc > 0)
+            rc = budget_listing(l->source->rules->memory, l->out->n, l->source->url);
         rc = rc > 0 ? 0 : rc;
     }
     return rc;

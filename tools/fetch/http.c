@@ -286,6 +286,8 @@ static CURLcode set_up(struct http *h, struct slot *s)
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(1e3 * h->rules.connect));
     SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
     SET(CURLOPT_LOW_SPEED_TIME, (long)ceil(h->rules.stall));
+    if (h->rules.send_rate > 0)
+        SET(CURLOPT_MAX_SEND_SPEED_LARGE, (curl_off_t)ceil(h->rules.send_rate));
     if (h->rules.ca)
         SET(CURLOPT_CAINFO, h->rules.ca);
     if (has_openssl())

@@ -22,6 +22,7 @@ struct http_rules {
     int connections;       /* kept open at most */
     double connect, stall; /* seconds until a connection must stand; of silence */
     const char *ca;        /* a file of certificates, NULL: the system's */
+    double send_rate;      /* bytes a second of one body that is sent, 0: any */
     bool direct;           /* never through a proxy */
 };
 

@@ -7,12 +7,14 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "err.h"
 #include "fate.h"
 #include "mem.h"
 #include "num.h"
+#include "pace.h"
 #include "object.h"
 #include "par.h"
 #include "s3.h"
@@ -54,6 +56,7 @@ struct put {
     int64_t done, total, unkept, kept; // kept: bytes of parts that were there
     int64_t wanted;                    // objects to be sent
     struct fates fates;
+    struct pace pace; // its rate alone
 };
 
 /* ---- what there is to send ---- */
@@ -120,6 +123,27 @@ static int note_failure(struct put *p, struct item *it, int code)
     fate_fail(&p->fates, object_of(p, it), code, err_text());
     pthread_mutex_unlock(&p->lock);
     return 0;
+}
+
+static double wait_to_send(struct put *p, int64_t bytes)
+{
+    pthread_mutex_lock(&p->lock);
+    double now = log_now(), wait = pace_wait(&p->pace, now);
+    if (wait <= 0)
+        pace_begin(&p->pace, bytes, now);
+    pthread_mutex_unlock(&p->lock);
+    return wait;
+}
+
+/* A request whose bytes the rate does not allow yet waits for its turn. */
+static void on_starts(void *user, int64_t bytes)
+{
+    static const double LOOK = 0.2; // seconds between two looks for a signal
+    double wait;
+    while (bytes > 0 && !tool_stopped() && (wait = wait_to_send(user, bytes)) > 0) {
+        double nap = wait < LOOK ? wait : LOOK;
+        nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * nap)}, NULL);
+    }
 }
 
 static void on_told(void *user, const char *text)
@@ -436,6 +460,7 @@ static int open_workers(struct put *p)
                            .part = r->part,
                            .sums = !r->scheme->no_checksum,
                            .user = p,
+                           .starts = on_starts,
                            .sent = on_sent,
                            .told = on_told};
     int64_t n = (r->memory - BASE) / (p->u.part + CONNECTION);
@@ -510,6 +535,7 @@ int put_run(char **path, int n, const char *url, const struct put_rules *rules)
     struct put p = {.rules = rules, .fates = {rules->log, rules->json}};
     int rc;
     pthread_mutex_init(&p.lock, NULL);
+    pace_start(&p.pace, rules->connections, rules->rate, log_now());
     TRY_GOTO(rc, open_target(&p, url), out);
     TRY_GOTO(rc, list_paths(&p, path, n), out);
     TRY_GOTO(rc, make_items(&p), out);

@@ -22,6 +22,7 @@ struct put_rules {
     const char *include, *exclude; /* as for fetching */
     int64_t part, memory;          /* bytes; part: PUT_PART_MIN or more */
     int connections;
+    double rate; /* bytes a second, 0: any */
     bool dry_run, json;
     struct log *log;
 };

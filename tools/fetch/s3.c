@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "budget.h"
 #include "buf.h"
 #include "err.h"
 #include "hash.h"
@@ -362,6 +363,7 @@ static int take_page(struct listing *l, const struct s3_page *page)
     if (l->exact || !page->more)
         return 0;
     TRY(see(l, page->token.p));
+    TRY(budget_listing(l->source->rules->memory, l->out->n, l->source->url));
     mem_free(l->token);
     l->token = mem_text(page->token.p);
     return l->token ? 1 : E_MEMORY;

@@ -28,6 +28,7 @@ enum s3_addressing {
 struct scheme_rules {
     struct http_rules http;
     int retries;          /* of one request */
+    int64_t memory;       /* bytes of the whole process; lists must fit, too */
     const char *endpoint; /* of S3; NULL: by region */
     const char *region;   /* of S3; NULL: us-east-1 or what the server says */
     enum s3_addressing addressing;

@@ -53,6 +53,7 @@ static bool is_about_sums(void)
 int upload_run(struct upload *u, struct upload_request *r, struct upload_worker *w)
 {
     sigv4_hash(r->payload, r->body ? r->body : "", r->size);
+    u->starts(u->user, (int64_t)r->size);
     int rc = scheme_run(u->to, w->http, &w->call, ask, r);
     int status = w->call.head.status;
     if (rc < 0 && r->sum && (status == 501 || (status == 400 && is_about_sums())))

@@ -30,6 +30,8 @@ struct upload {
     int64_t part;                 /* bytes */
     bool sums;                    /* send CRCs */
     void *user;
+    /* By any thread, before so many bytes are sent: returns when they may be. */
+    void (*starts)(void *user, int64_t bytes);
     /* By any thread: bytes have been sent, or were there from an earlier run; what is
      * worth telling. */
     void (*sent)(void *user, int64_t bytes, bool there);

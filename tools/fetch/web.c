@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "budget.h"
 #include "digest.h"
 #include "err.h"
 #include "file.h"
@@ -18,6 +19,7 @@
 #include "url.h"
 
 enum { PROBES = 32 }; // at a time
+enum { LOOK = 1000 }; // lines of a list between two looks at the memory
 
 /* ---- names ---- */
 
@@ -233,6 +235,8 @@ int web_list_file(struct source *s, struct objects *out)
         rc = read_line(out, line + (number == 1 ? file_mark(line, (size_t)n) : 0));
         if (rc < 0)
             err_wrap(rc, "%s: line %lld", s->url, (long long)number);
+        else if (number % LOOK == 0)
+            rc = budget_listing(s->rules->memory, out->n, s->url);
     }
     if (rc == 0 && ferror(f))
         rc = err_errno(errno, "cannot read %s", s->url);
