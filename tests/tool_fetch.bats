@@ -144,7 +144,8 @@ keys() { sed -n 's/.*"key":"\([^"]*\)".*/\1/p' "$1/.draft-fetch/manifest.json"; 
     [[ $output == *"5 of 11 objects failed"* ]]
     cmp src/a/b/two.txt dst/a/b/two.txt
     cmp src/one.txt dst/file-link
-    [ -f dst/file-link ] && [ ! -L dst/file-link ]
+    [ -f dst/file-link ]
+    [ ! -L dst/file-link ]
     run -65 "$fetch" src -o dst --exclude dead
     run -0 "$fetch" src -o dst --exclude 'dead,folder-link,pipe,new*,?'
 }
@@ -178,7 +179,8 @@ keys() { sed -n 's/.*"key":"\([^"]*\)".*/\1/p' "$1/.draft-fetch/manifest.json"; 
     [[ $output == *"a/b/two.txt: refused: dst/a is a link, which may lead out"* ]]
     [[ $output == *"2 of 5 objects failed"* ]]
     [ -z "$(ls out)" ]
-    [ -f dst/one.txt ] && [ ! -L dst/one.txt ] # a link in the place of a file is replaced
+    [ -f dst/one.txt ] # a link in the place of a file is replaced
+    [ ! -L dst/one.txt ]
     run -78 "$fetch" src -o dst --dry-run
     rm -rf dst/.draft-fetch
     ln -s ../out dst/.draft-fetch

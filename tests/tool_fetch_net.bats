@@ -94,7 +94,8 @@ same() {
     printf '# two\n\n%s/b/a/large.bin %s\r\n%s/b/empty\n' "$url" "$sum" "$url" >urls
     run -0 "$fetch" --urls urls -o d3 --part-size 65536
     cmp src/a/large.bin d3/large.bin
-    [ -f d3/empty ] && [ ! -s d3/empty ]
+    [ -f d3/empty ]
+    [ ! -s d3/empty ]
     run -0 "$fetch" --urls urls -o d3
     [[ $output == *"1 there already"* ]]
     printf '%064d %s/b/a/large.bin\n' 0 "$url" >urls
@@ -259,7 +260,8 @@ PY
     start=$(date +%s%N)
     run -0 "$fetch" s3://b/a -o dst $s3 --rate 1500000
     took=$((($(date +%s%N) - start) / 1000000))
-    [ $took -ge 1400 ] && [ $took -lt 20000 ] # two seconds, on a machine that is idle
+    [ $took -ge 1400 ] # two seconds, on a machine that is idle
+    [ $took -lt 20000 ]
     same src/a dst
 }
 

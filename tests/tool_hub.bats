@@ -80,7 +80,8 @@ PY
 @test "a private data set wants a token, from a variable or a file" {
     serve
     run -77 "$fetch" hf://datasets/acme/talk -o dst
-    [[ $output == *"Repository not found"* ]] && [[ $output == *HF_TOKEN* ]]
+    [[ $output == *"Repository not found"* ]]
+    [[ $output == *HF_TOKEN* ]]
     mkdir -p .cache/huggingface
     echo hf_secret >.cache/huggingface/token
     run -0 "$fetch" hf://datasets/acme/talk -o dst

@@ -32,7 +32,8 @@ count() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "${2:-report}" | head -1; }
     [ "$(count records)" = 400 ]
     [ "$(count documents)" -le 400 ]
     [ "$(count rejected)" = 0 ]
-    [ -f out/packed-00000.safetensors ] && [ -f out/packed-end.safetensors ]
+    [ -f out/packed-00000.safetensors ]
+    [ -f out/packed-end.safetensors ]
     cp -r out before
     run -0 "$pack" in -o out --length 64 --vocab 500 --report report
     [[ $output == *"nothing to do: out is whole"* ]]
@@ -100,7 +101,8 @@ count() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "${2:-report}" | head -1; }
     a=$(sed -n '/"train"/,/"valid"/s/^ *"documents": \([0-9]*\),$/\1/p' report | head -1)
     b=$(sed -n '/"valid"/,$s/^ *"documents": \([0-9]*\),$/\1/p' report | head -1)
     [ $((a + b)) = 400 ]
-    [ "$b" -gt 40 ] && [ "$b" -lt 120 ]
+    [ "$b" -gt 40 ]
+    [ "$b" -lt 120 ]
     # the same document twice is on one side: a second copy of everything doubles both
     mkdir twice
     cp in/* twice
@@ -135,7 +137,8 @@ count() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "${2:-report}" | head -1; }
     grep -q '"record":4,"kind":"lengths_differ"' rejects
     run -65 "$pack" bad.jsonl -o out2 --length 64 --vocab 500 --strict --rejects rejects2
     [[ $output == *"bad.jsonl: record 1: bad JSON"* ]]
-    [ ! -e rejects2 ] && [ ! -e out2/packed-end.safetensors ]
+    [ ! -e rejects2 ]
+    [ ! -e out2/packed-end.safetensors ]
 }
 
 @test "nothing to pack, nothing to read" {
