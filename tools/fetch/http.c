@@ -101,6 +101,7 @@ void http_call_clear(struct http_call *c)
     c->lines.n = 0;
     c->send = NULL;
     c->send_size = 0;
+    c->patience = 0;
 }
 
 void http_call_drop(struct http_call *c)
@@ -285,7 +286,6 @@ static CURLcode set_up(struct http *h, struct slot *s)
     SET(CURLOPT_MAXAGE_CONN, 15L); // S3 closes what is idle for about 20 s
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(1e3 * h->rules.connect));
     SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
-    SET(CURLOPT_LOW_SPEED_TIME, (long)ceil(h->rules.stall));
     if (h->rules.send_rate > 0)
         SET(CURLOPT_MAX_SEND_SPEED_LARGE, (curl_off_t)ceil(h->rules.send_rate));
     if (h->rules.ca)
@@ -356,11 +356,12 @@ static struct curl_slist *link_lines(struct slot *s, const struct http_call *c)
     return n > 0 ? s->line : NULL;
 }
 
-static CURLcode ask(struct slot *s, struct http_call *c)
+static CURLcode ask(struct slot *s, struct http_call *c, double stall)
 {
     CURLcode rc = CURLE_OK;
     SET(CURLOPT_URL, buf_text(&c->url));
     SET(CURLOPT_CUSTOMREQUEST, NULL);
+    SET(CURLOPT_LOW_SPEED_TIME, (long)ceil(fmax(stall, c->patience)));
     if (strcmp(c->method, "HEAD") == 0) {
         SET(CURLOPT_NOBODY, 1L);
     } else {
@@ -393,7 +394,8 @@ int http_start(struct http *h, struct http_call *c)
     s->call = c;
     s->fd = CURL_SOCKET_BAD;
     c->slot = s;
-    if (c->lines.text.failed || c->url.failed || ask(s, c) != CURLE_OK ||
+    if (c->lines.text.failed || c->url.failed ||
+        ask(s, c, h->rules.stall) != CURLE_OK ||
         curl_multi_add_handle(h->multi, s->easy) != CURLM_OK) {
         c->slot = NULL;
         s->call = NULL;

@@ -61,6 +61,7 @@ struct http_call {
      * other replies always go to `text`, cut at HTTP_ERROR_TEXT. */
     int (*body)(struct http_call *c, const void *bytes, size_t n);
     size_t limit;
+    double patience; /* seconds of silence to bear, if more than the rules' stall */
 
     /* done is called when the call has ended; it may start others.  NULL: nobody is
      * told (http_run). */

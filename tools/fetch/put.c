@@ -2,13 +2,10 @@
 /* put.c - small files many at a time, then large ones in parts, side by side. */
 #include "put.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "err.h"
 #include "fate.h"
@@ -169,8 +166,9 @@ static void on_sent(void *user, int64_t bytes, bool there)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* An ETag that is the MD5 of this file, in parts of our size. */
-static int has_etag(struct put *p, const struct item *it, const char *etag, int worker)
+/* Reads the file and gives its sum; 1 when `etag` is its MD5, in parts of our size. */
+static int has_etag(struct put *p, const struct item *it, char sum[SET_SUM],
+                    const char *etag, int worker)
 {
     const struct object o = {
         .key = it->key, .etag = etag, .size = it->up.size, .md5 = true};
@@ -178,11 +176,12 @@ static int has_etag(struct put *p, const struct item *it, const char *etag, int 
     TRY(want_of(&want, &o, &p->u.worker[worker].call.head, p->u.part));
     if (want.kind != WANT_DIGEST)
         return 0;
-    int fd = open(it->up.path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(errno, "cannot open %s", it->up.path);
-    int rc = want_file(&want, &o, fd, it->up.size);
-    close(fd);
+    struct want_run *run = want_begin(&want, o.size);
+    int rc = run ? upload_sum(&p->u, sum, run, &it->up, worker) : E_MEMORY;
+    if (rc < 0)
+        want_drop(run);
+    TRY(rc);
+    rc = want_end(run, &o);
     return rc == E_FORMAT ? 0 : rc < 0 ? rc : 1;
 }
 
@@ -191,7 +190,7 @@ static int has_etag(struct put *p, const struct item *it, const char *etag, int 
 static int is_there(struct put *p, int64_t i, int worker)
 {
     struct item *it = &p->item[i];
-    char sum[SET_SUM], said[SET_SUM];
+    char said[SET_SUM];
     const struct object *o = set_lookup(&p->found, it->key);
     if (!o || o->size != it->up.size)
         return 0;
@@ -202,14 +201,10 @@ static int is_there(struct put *p, int64_t i, int worker)
     memcpy(said, it->up.sum, sizeof said);
     if (!said[0] && e && o->etag && strcmp(e->etag, o->etag) == 0)
         memcpy(said, e->sum, sizeof said);
-    bool known = said[0];
-    if (!known)
-        there = has_etag(p, it, o->etag, worker);
-    if (there <= 0)
-        return there;
-    TRY(upload_sum(&p->u, sum, &it->up, worker));
-    memcpy(it->up.sum, sum, sizeof sum);
-    return !known || strcmp(sum, said) == 0;
+    if (!said[0])
+        return has_etag(p, it, it->up.sum, o->etag, worker);
+    TRY(upload_sum(&p->u, it->up.sum, NULL, &it->up, worker));
+    return strcmp(it->up.sum, said) == 0;
 }
 
 static int look(struct put *p, int64_t i, int worker)

@@ -37,6 +37,7 @@ static int ask(struct source *s, void *user, struct http_call *c)
     c->send = r->body;
     c->send_size = r->size;
     c->limit = TEXT_MAX;
+    c->patience = r->patience;
     if (r->sum)
         http_add(&c->lines, "x-amz-checksum-crc64nvme", r->sum);
     if (r->extra)
@@ -119,14 +120,16 @@ int upload_look(struct upload *u, struct upload_item *it, int worker)
     return 1;
 }
 
-int upload_sum(const struct upload *u, char sum[SET_SUM], const struct upload_item *it,
-               int worker)
+int upload_sum(const struct upload *u, char sum[SET_SUM], struct want_run *run,
+               const struct upload_item *it, int worker)
 {
     uint64_t crc = 0;
     for (int64_t at = 0; at < it->size; at += u->part) {
         size_t n = (size_t)(it->size - at < u->part ? it->size - at : u->part);
         TRY(upload_read(it, u->worker[worker].buffer, at, n));
         crc = crc_add(CRC64NVME, crc, u->worker[worker].buffer, n);
+        if (run)
+            want_add(run, u->worker[worker].buffer, n);
     }
     set_sum(sum, crc);
     return 0;

@@ -15,6 +15,7 @@
 #include "par.h"
 #include "scheme.h"
 #include "set.h"
+#include "want.h"
 
 /* What one thread works with. */
 struct upload_worker {
@@ -32,8 +33,8 @@ struct upload {
     void *user;
     /* By any thread, before so many bytes are sent: returns when they may be. */
     void (*starts)(void *user, int64_t bytes);
-    /* By any thread: bytes have been sent, or were there from an earlier run; what is
-     * worth telling. */
+    /* By any thread: bytes have been sent, or were there from an earlier run (below 0:
+     * all of these must go once more); what is worth telling. */
     void (*sent)(void *user, int64_t bytes, bool there);
     void (*told)(void *user, const char *text);
 };
@@ -50,9 +51,10 @@ struct upload_item {
  * set ("" when the server keeps none), 0 when it is not. */
 int upload_look(struct upload *u, struct upload_item *it, int worker);
 
-/* upload_sum reads the file and gives its CRC. */
-int upload_sum(const struct upload *u, char sum[SET_SUM], const struct upload_item *it,
-               int worker);
+/* upload_sum reads the file and gives its CRC; a digest that is wanted, or NULL, gets
+ * the same bytes. */
+int upload_sum(const struct upload *u, char sum[SET_SUM], struct want_run *run,
+               const struct upload_item *it, int worker);
 
 /* upload_small sends a file of up to u->part bytes, by one thread.  E_AGAIN when the
  * file changes meanwhile. */

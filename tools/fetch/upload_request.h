@@ -13,6 +13,7 @@ struct upload_request {
     size_t size;
     const char *sum;   /* CRC of the body, or of the whole object; NULL: none */
     const char *extra; /* one more line "Name: value"; NULL: none */
+    double patience;   /* seconds of silence to bear, if more than for others */
     char payload[SIGV4_HEX];
 };
 
