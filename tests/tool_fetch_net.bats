@@ -197,6 +197,10 @@ same() {
     faults "status times=all match=one.txt"
     run -69 "$fetch" s3://b -o dst $s3 --retries 2
     [[ $output == *"status 503: SlowDown"* ]]
+    : >log
+    faults "status times=all op=list"
+    run -69 "$fetch" s3://b/a -o d2 $s3 --retries 2
+    [ "$(grep -c '"op": "list"' log)" = 3 ] # the first, and two after it
     faults "token times=all op=list"
     run -65 "$fetch" s3://b -o d2 $s3
     [[ $output == *"circle"* ]]
@@ -305,7 +309,11 @@ PY
 
 @test "no server, and one that stops" {
     run -69 "$fetch" s3://b -o dst --no-sign --endpoint http://127.0.0.1:1 --retries 1
-    [[ $output == *"onnect"* ]]
+    [[ $output == *"onnect"* && $output != *"trying again"* ]]
+    for what in "s3://b -o dst" "http://127.0.0.1:1/x -o dst" "--put src s3://b"; do
+        run -69 "$fetch" $what --no-sign --endpoint http://127.0.0.1:1 --retries 3
+        [[ $output == *"onnect"*"(attempt 3 of 4; trying again)"*"onnect"* ]]
+    done
     serve
     "$fetch" -q s3://b/a/b -o dst $s3
     faults "stall times=all at=1 secs=60"

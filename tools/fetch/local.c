@@ -20,44 +20,27 @@
 #include "mem.h"
 #include "scheme.h"
 #include "tool.h"
+#include "url.h"
 
 /* ---- names ---- */
-
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
 
 /* The path of a source, owned by the caller: itself, or file://[localhost]/path. */
 static int path_of(char **out, const char *url)
 {
-    static const char begin[] = "file://";
-    const char *s = url + strlen(begin);
-    if (!(*out = mem_text(url)))
-        return E_MEMORY;
+    static const char begin[] = "file://", here[] = "localhost/";
+    struct buf path = {0};
     if (strncmp(url, begin, strlen(begin)) != 0)
-        return 0;
-    if (strncmp(s, "localhost/", 10) == 0)
-        s += 9;
-    char *to = *out;
-    for (; *s == '/' || to > *out; s++) {
-        int value = *s;
-        if (*s == '%') {
-            value = hex(s[1]) < 0 || hex(s[2]) < 0 ? 0 : hex(s[1]) << 4 | hex(s[2]);
-            s += 2;
-            if (value == 0)
-                break;
-        }
-        *to++ = (char)value;
-        if (value == 0)
-            return 0;
-    }
-    mem_free(*out);
-    *out = NULL;
-    return err_set(E_USAGE, "%s: not file:///path with %%XX escapes", url);
+        return (*out = mem_text(url)) ? 0 : E_MEMORY;
+    const char *s = url + strlen(begin);
+    if (strncmp(s, here, strlen(here)) == 0)
+        s += strlen(here) - 1;
+    int rc = *s == '/' && url_unescape(&path, s, false) == 0
+                 ? buf_check(&path)
+                 : err_set(E_USAGE, "%s: not file:///path with %%XX escapes", url);
+    if (rc < 0)
+        buf_drop(&path);
+    *out = path.p; // what a buf owns is freed with mem_free, too
+    return rc;
 }
 
 /* The real path of a destination that need not exist yet: of the nearest folder above

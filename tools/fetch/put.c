@@ -425,8 +425,10 @@ static int report(struct put *p)
 
 static int upload_all(struct put *p)
 {
+    p->to.alone = true;
     TRY(read_manifest(p));
     TRY(list_remote(p));
+    p->to.alone = false;
     TRY(look_at_all(p));
     if (p->rules->dry_run)
         return report(p);

@@ -36,7 +36,11 @@ static const struct scheme list_of_urls = {.name = "a list of URLs",
                                            .ask = web_ask,
                                            .judge = web_judge};
 
-enum { MOVES = 10 };
+enum {
+    MOVES = 10,
+    LESSONS = 3, // attempts at once that may follow what was learnt, and cost none
+    TOLD = 3 // attempts after which the user hears of them: the first pauses are short
+};
 
 /* The length of a leading "name://", 0 when there is none. */
 static size_t scheme_length(const char *source)
@@ -62,21 +66,31 @@ int scheme_open(struct source *out, const char *url, const struct scheme_rules *
     if (!s)
         return err_set(E_USAGE, "%s: this build does not know the scheme %.*s://", url,
                        (int)scheme_length(url), url);
-    *out = (struct source){s, url, rules, NULL};
+    *out = (struct source){.scheme = s, .url = url, .rules = rules};
     return s->open ? s->open(out) : 0;
 }
 
 int scheme_open_list(struct source *out, const char *path,
                      const struct scheme_rules *rules)
 {
-    *out = (struct source){&list_of_urls, path, rules, NULL};
+    *out = (struct source){.scheme = &list_of_urls, .url = path, .rules = rules};
     return 0;
+}
+
+void scheme_again(const struct scheme_rules *r, int tries)
+{
+    if (tries >= TOLD && tries <= r->retries)
+        log_note(r->log, "%s (attempt %d of %d; trying again)", err_text(), tries,
+                 r->retries + 1);
 }
 
 int scheme_list(struct source *s, struct objects *out)
 {
     int64_t before = out->n;
-    TRY(s->scheme->list(s, out));
+    s->alone = true;
+    int rc = s->scheme->list(s, out);
+    s->alone = false;
+    TRY(rc);
     return out->n > before ? 0 : err_set(E_MISSING, "%s: there are no objects", s->url);
 }
 
@@ -101,7 +115,7 @@ int scheme_run(struct source *s, struct http *http, struct http_call *c,
 {
     uint64_t random = (uint64_t)time(NULL);
     struct buf moved = {0};
-    int rc, moves = 0, tries = 0;
+    int rc, moves = 0, tries = 0, learnt = 0;
     for (;;) {
         enum verdict v;
         http_call_clear(c);
@@ -110,16 +124,19 @@ int scheme_run(struct source *s, struct http *http, struct http_call *c,
             http_call_move(c, moved.p);
         TRY_GOTO(rc, http_run(http, c), out);
         rc = s->scheme->judge(s, NULL, c, &v);
-        if (rc == 0 || v == VERDICT_NEVER || tries > s->rules->retries)
+        if (rc == 0 || v == VERDICT_NEVER)
             break;
         if (v == VERDICT_MOVED) {
             TRY_GOTO(rc, scheme_move(&moved, c, &moves), out);
             continue;
         }
-        tries++;
-        if (v != VERDICT_NOW || tries > 3)
-            TRY_GOTO(rc, pause_for(retry_delay(tries, c->head.retry_after, &random)),
-                     out);
+        if (v == VERDICT_NOW && ++learnt <= LESSONS)
+            continue;
+        if (++tries > s->rules->retries)
+            break;
+        if (s->alone)
+            scheme_again(s->rules, tries);
+        TRY_GOTO(rc, pause_for(retry_delay(tries, c->head.retry_after, &random)), out);
     }
 out:
     buf_drop(&moved);

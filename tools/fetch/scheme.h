@@ -43,6 +43,7 @@ struct source {
     const char *url;
     const struct scheme_rules *rules;
     void *state; /* the scheme's own */
+    bool alone;  /* one thread asks, which may tell the log that it must ask again */
 };
 
 struct scheme {
@@ -84,6 +85,10 @@ void scheme_close(struct source *s);
 int scheme_open_list(struct source *out, const char *path,
                      const struct scheme_rules *rules);
 
+/* scheme_again tells the log that after err_text() there will be another attempt, when
+ * `tries` have failed already, so that a long wait is not a silent one. */
+void scheme_again(const struct scheme_rules *r, int tries);
+
 /* scheme_list appends what is behind a source; E_MISSING when that is nothing at all,
  * which is a mistake more often than not. */
 int scheme_list(struct source *s, struct objects *out);
@@ -93,7 +98,8 @@ int scheme_list(struct source *s, struct objects *out);
 int scheme_move(struct buf *url, const struct http_call *c, int *moves);
 
 /* scheme_run makes a call of a remote scheme, in the listing, with retries: `ask`
- * prepares every attempt anew.  Redirects are followed. */
+ * prepares every attempt anew.  Redirects are followed.  When attempts go on failing
+ * the log hears why (source.alone), before the last of them has. */
 typedef int scheme_ask(struct source *s, void *user, struct http_call *c);
 int scheme_run(struct source *s, struct http *http, struct http_call *c,
                scheme_ask *ask, void *user);

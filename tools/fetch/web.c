@@ -68,6 +68,7 @@ struct prober {
     struct http *http;
     int64_t next; // of the objects, to be asked for
     uint64_t random;
+    int told; // attempts that the log knows of
     int rc;
 };
 
@@ -127,6 +128,10 @@ static int end_probe(struct probe *p)
     }
     if (v == VERDICT_NEVER || ++p->tries > p->of->source->rules->retries)
         return object_refuse(list, o, rc);
+    if (p->tries > p->of->told) { // of many, one
+        p->of->told = p->tries;
+        scheme_again(p->of->source->rules, p->tries);
+    }
     p->due =
         log_now() + retry_delay(p->tries, p->call.head.retry_after, &p->of->random);
     return 1;
