@@ -122,7 +122,7 @@ static int recheck(enum fault fault, int64_t rows)
     struct log log;
     struct recheck_plan p = {.path = path,
                              .paths = 1,
-                             .rig = {.target = model, .device = "cpu", .threads = 1},
+                             .rig = {.target = model, .device = "cpu", .threads = 3},
                              .rows = rows};
     log_start(&log, NULL, "test", false);
     int rc = recheck_rows(&p, &log);
