@@ -6,6 +6,7 @@
 #include "hash.h"
 #include "target.h"
 
+/* These stay where they are: the shape points to the card. */
 struct models {
     struct dev card;         /* an outline */
     struct target *shape;    /* of the target: looked at, not loaded */

@@ -50,10 +50,10 @@ static int64_t host_rows(const struct fit_ask *a)
     return n < FIT_ROWS + FIT_GROUP ? (int64_t)n : FIT_ROWS + FIT_GROUP;
 }
 
-/* choose_rows settles how rows are computed in `passes` bytes, by pieces of `least`
- * tokens at least; false: in no way. */
+/* choose_rows settles how rows are computed in `passes` bytes, a piece not halved once
+ * it has `enough` tokens or fewer; false: in no way. */
 static bool choose_rows(struct fit *f, const struct fit_ask *a, size_t passes,
-                        int64_t least)
+                        int64_t enough)
 {
     int host = (int)host_rows(a);
     f->rows = a->rows < host ? a->rows : host;
@@ -66,15 +66,14 @@ static bool choose_rows(struct fit *f, const struct fit_ask *a, size_t passes,
     f->sets = f->group > 1 ? f->group : f->rows;
     if (pass_bytes(a, f->piece, f->group, f->sets) > passes)
         f->sets = 1;
-    while (pass_bytes(a, f->piece, f->group, f->sets) > passes && f->piece > least)
+    while (pass_bytes(a, f->piece, f->group, f->sets) > passes && f->piece > enough)
         f->piece = (f->piece + 1) / 2;
     f->leaves = f->group == 1 && f->sets > 1;
     return pass_bytes(a, f->piece, f->group, f->sets) <= passes;
 }
 
 /* try settles all for a target that is there whole, or streams. */
-static bool try(struct fit *f, const struct fit_ask *a, bool streams,
-                int64_t least_piece)
+static bool try(struct fit *f, const struct fit_ask *a, bool streams, int64_t enough)
 {
     struct target_sizes s = target_sizes(a->target);
     size_t device = limit(a->device), most = least(limit(a->weights), device);
@@ -82,7 +81,7 @@ static bool try(struct fit *f, const struct fit_ask *a, bool streams,
     f->weights = streams ? s.parts : s.whole;
     if (f->weights > most || (!streams && s.loading > device - f->weights))
         return false;
-    return choose_rows(f, a, least(limit(a->passes), device - f->weights), least_piece);
+    return choose_rows(f, a, least(limit(a->passes), device - f->weights), enough);
 }
 
 /* choose takes the first way that fits. */

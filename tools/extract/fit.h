@@ -23,7 +23,7 @@ enum {
 /* What it is for and what may be used; sizes of 0: any. */
 struct fit_ask {
     const struct target *target; /* an outline is enough */
-    struct dev *dev;             /* likewise: of the kind of device meant */
+    const struct dev *dev;       /* likewise: of the kind of device meant */
     struct hidden_form form;
     int rows;       /* under way at once, at most FIT_ROWS */
     size_t weights; /* --weights */

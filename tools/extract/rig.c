@@ -38,11 +38,11 @@ static size_t usable(size_t available)
  * has a quarter is for rows, and, where the CPU is the device, the rest for it. */
 static struct fit_ask ask_fit(const struct rig *r, size_t device)
 {
-    size_t spare = spare_memory("");
+    size_t told = spare_memory(""), spare = told < 4 ? 4 : told; // 0 would be any
     bool host = strcmp(r->o.device, "cpu") == 0;
     int threads = r->o.threads ? (int)r->o.threads : par_processors();
     return (struct fit_ask){.target = r->shape,
-                            .dev = (struct dev *)(uintptr_t)&r->card,
+                            .dev = &r->card,
                             .form = r->form,
                             .rows = threads > 1 ? FIT_ROWS : 1,
                             .weights = r->o.weights,

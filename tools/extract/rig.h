@@ -18,6 +18,7 @@ struct rig_options {
     size_t host;    /* of rows under way, 0: a quarter of what the host has */
 };
 
+/* A rig stays where it is: its parts point to each other. */
 struct rig {
     struct rig_options o;
     struct dev card;      /* an outline of the device */
