@@ -4,8 +4,8 @@
     scripts/memory.py BUILD [WORD...]      the cases whose names have one of the words
 
 `make test-memory` runs it.  What is counted is the peak of resident memory of the whole
-process (ru_maxrss): program, libraries, lists, manifest, connections, windows.  The
-server is bench/fastd.c.  A case fails when its peak is above
+process (ru_maxrss): program, libraries, lists, manifest, connections, windows, parts.  The
+server is bench/fastd.c, for uploads scripts/sink.py.  A case fails when its peak is above
 what is allowed here: --memory, or little more than it takes today.
 """
 import os
@@ -29,6 +29,11 @@ CASES = [
     ("a mix, --memory 64M, https", TLS, "mix", ["--connections", "64"], 64, 64),
     ("100,000 objects, first sync", HTTP, "many", [], 256, 80),
     ("100,000 objects, second sync", HTTP, "many", [], 256, 40),
+    ("put 4 x 1 GiB", HTTP, "big", [], 256, 256),
+    ("put 4 x 1 GiB, https", TLS, "big", [], 256, 256),
+    ("put 4 x 1 GiB, --memory 64M", HTTP, "big", [], 64, 64),
+    ("put 20,000 x 16 KiB", HTTP, "small", [], 256, 48),
+    ("put 20,000 x 16 KiB, https", TLS, "small", [], 256, 52),
 ]
 
 
@@ -42,14 +47,19 @@ class Servers:
              "-addext", "subjectAltName=DNS:localhost"],
             check=True, stderr=subprocess.DEVNULL)
 
-    def url(self, scheme):
-        if scheme not in self.all:
-            tls = ["--tls", self.cert, self.cert + ".key"] if scheme == TLS else []
-            server = subprocess.Popen([os.path.join(self.build, "bench", "fastd"), *tls,
-                                       *SETS], stdout=subprocess.PIPE)
+    def url(self, scheme, takes=False):
+        """Of a server that gives, or of one that takes."""
+        if (scheme, takes) not in self.all:
+            cert = [self.cert] if scheme == TLS else []
+            if takes:
+                command = [sys.executable, os.path.join(HERE, "sink.py"), *cert]
+            else:
+                tls = ["--tls", *cert, self.cert + ".key"] if cert else []
+                command = [os.path.join(self.build, "bench", "fastd"), *tls, *SETS]
+            server = subprocess.Popen(command, stdout=subprocess.PIPE)
             port = int(server.stdout.readline())
-            self.all[scheme] = server, f"{scheme}://localhost:{port}"
-        return self.all[scheme][1]
+            self.all[scheme, takes] = server, f"{scheme}://localhost:{port}"
+        return self.all[scheme, takes][1]
 
     def stop(self):
         for server, _ in self.all.values():
@@ -59,7 +69,8 @@ class Servers:
 
 def peak(command):
     """The peak of a program's resident memory, in MiB."""
-    child = subprocess.Popen(command)
+    keys = dict(os.environ, AWS_ACCESS_KEY_ID="id", AWS_SECRET_ACCESS_KEY="secret")
+    child = subprocess.Popen(command, env=keys)
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
@@ -67,15 +78,30 @@ def peak(command):
     return used.ru_maxrss * 1024 / MIB
 
 
+def sparse_files(folder, bucket):
+    """As a bucket has them, but what is in them is not looked at."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.mkdir(folder)
+    count, size = dict(s.split("=") for s in SETS)[bucket].split("x")
+    for i in range(int(count)):
+        with open(os.path.join(folder, f"{i:06d}.bin"), "wb") as f:
+            f.truncate(int(size))
+    return folder
+
+
 def run(servers, case, folder):
     name, scheme, bucket, options, memory, _ = case
-    fetch = [os.path.join(servers.build, "bin", "draft-fetch"), "-q", "--no-sign",
-             "--endpoint", servers.url(scheme), "--memory", str(memory * MIB),
+    takes = name.startswith("put")
+    fetch = [os.path.join(servers.build, "bin", "draft-fetch"), "-q",
+             "--endpoint", servers.url(scheme, takes), "--memory", str(memory * MIB),
              *options, *(["--ca", servers.cert] if scheme == TLS else [])]
+    if takes:
+        source = sparse_files(os.path.join(folder, "put"), bucket)
+        return peak([*fetch, "--put", source, f"s3://b/{name}"])
     dest = os.path.join(folder, bucket)
     if "second" not in name:
         shutil.rmtree(dest, ignore_errors=True)
-    return peak([*fetch, f"s3://{bucket}/", "-o", dest])
+    return peak([*fetch, "--no-sign", f"s3://{bucket}/", "-o", dest])
 
 
 def main():
