@@ -6,8 +6,11 @@
                                              what it refuses is printed, the rest named
                                              in FILE
     s3keys.py look ENDPOINT ID:SECRET FILE   and leaves those that it lists
-    s3keys.py check FILE DEST PREFIX LOG     holds a folder and draft-fetch's messages
-                                             against the keys that are stored
+    s3keys.py check FILE DEST PREFIX LOG TABLE SERVER
+                                             holds a folder and draft-fetch's messages
+                                             against the keys that are stored, and adds
+                                             what it found to a file
+    s3keys.py table TABLE                    shows what was found at all servers
 
 Requests are signed here (SigV4 by hand), so that a key reaches a server byte for byte.
 A key must arrive whole under its name, or be named in a message; a folder marker is
@@ -25,19 +28,33 @@ from urllib.parse import quote, unquote_plus, urlsplit
 
 import faultd_s3 as s3
 
-NAMES = [
-    "plain.txt", "with space", " leading space", "trailing space ", "a+b", "a%2Bb",
-    "100%", "%41", "%2e%2e/x", "a#b", "q?x=1&y", "k=v/x=y.bin", "c:d", "semi;colon",
-    "comma,comma", "star*", "[br]", "{br}", "~tilde", "$(dollar)", "@at", "^hat",
-    "pipe|", "`tick`", "quote\"'", "back\\slash", "amp&amp;", "<tag>", "-dash", "dot.",
-    "...", "..a", "a..", "é/ü.txt", "e\u0301", "日本語", "emoji😀", "\u202eright",
-    "\ufeffmark", "UPPER", "upper", "deep/" * 30 + "leaf", "zero", "marker/",
-    # refused by name:
-    "tab\there", "new\nline", "ctl\x01", "del\x7f", "..", "../up", "x/../y", "x/..", ".",
-    "./b", "m/./n", "/lead", "//lead", "dbl//slash", "trail/", ".draft-fetch/manifest.json",
-    "both", "both/child",
-    "c" * 255, "d" * 256,
-]
+KINDS = {
+    "plain": ["plain.txt", "-dash", "dot.", "UPPER", "upper", "deep/" * 30 + "leaf", "c" * 255],
+    "spaces": ["with space", " leading space", "trailing space "],
+    "`+`": ["a+b", "a%2Bb"],
+    "`#`": ["a#b"],
+    "`%`": ["100%", "%41", "%2e%2e/x"],
+    "`=`": ["k=v/x=y.bin"],
+    "`:`": ["c:d"],
+    "other marks": [
+        "q?x=1&y", "semi;colon", "comma,comma", "star*", "[br]", "{br}", "~tilde", "$(dollar)",
+        "@at", "^hat", "pipe|", "`tick`", "quote\"'", "back\\slash", "amp&amp;", "<tag>"],
+    "not ASCII": ["é/ü.txt", "e\u0301", "日本語", "emoji😀", "\u202eright", "\ufeffmark"],
+    "control characters": ["tab\there", "new\nline", "ctl\x01", "del\x7f"],
+    "`..` inside": ["...", "..a", "a.."],
+    "`..` or `.` as a component": ["..", "../up", "x/../y", "x/..", ".", "./b", "m/./n"],
+    "leading slash": ["/lead", "//lead"],
+    "double slash": ["dbl//slash"],
+    "trailing slash": ["trail/"],
+    "no bytes": ["zero"],
+    "folder marker": ["marker/"],
+    "equal to the prefix": [""],
+    "`a` beside `a/b`": ["both", "both/child"],
+    "1,024 bytes": [],  # long_key
+    "a component of over 255 bytes": ["d" * 256],
+    "our own folder": [".draft-fetch/manifest.json"],
+}
+NAMES = [name for names in KINDS.values() for name in names if name]
 EMPTY = ("zero", "marker/")
 
 
@@ -57,6 +74,10 @@ def all_keys():
             keys[prefix + name] = "" if name in EMPTY else f"bytes of {prefix + name!r}"
     keys["pre2"] = "a key that begins like the prefix"
     return keys
+
+
+def kind_of(name):
+    return next((k for k, names in KINDS.items() if name in names), "1,024 bytes")
 
 
 def outcome(name, names):
@@ -156,13 +177,41 @@ def shown(name):
     return "".join("?" if ord(c) < 32 or ord(c) == 127 else c for c in name)
 
 
-def check(path, dest, prefix, log):
+def note(table, server, prefix, got):
+    """Adds what became of the keys of one kind: of all in the bucket, and of the prefix."""
+    found = {}
+    for key in all_keys():
+        name = key[len(prefix):]
+        if key.startswith(prefix) and (name == "") == (prefix != "") and \
+                (prefix or not key.startswith("pre")):
+            count = found.setdefault(kind_of(name), {})
+            what = got.get(name, "not stored")
+            count[what] = count.get(what, 0) + 1
+    with open(table, "a", encoding="ascii") as f:
+        print(json.dumps([server, found]), file=f)
+
+
+def show(path):
+    servers = {}
+    with open(path, encoding="ascii") as f:
+        for line in f:
+            server, found = json.loads(line)
+            servers.setdefault(server, {}).update(found)
+    print("| key | " + " | ".join(servers) + " |")
+    print("| --- " * (len(servers) + 1) + "|")
+    for kind in KINDS:
+        cells = (", ".join(f"{n} {what}" for what, n in sorted(found.get(kind, {}).items()))
+                 for found in servers.values())
+        print(f"| {kind} | " + " | ".join(c or "not tried" for c in cells) + " |")
+
+
+def check(path, dest, prefix, log, table, server):
     with open(path, encoding="utf-8") as f:
         stored = json.load(f)
     with open(log, encoding="utf-8") as f:
         said = f.read()
     keys = {k[len(prefix):]: v for k, v in stored.items() if k.startswith(prefix)}
-    bad, count = [], {}
+    bad, count, found = [], {}, {}
     for name, text in keys.items():
         if text is None:
             continue
@@ -182,12 +231,14 @@ def check(path, dest, prefix, log):
         if got != want and not (want == "either" and got != "passed over"):
             bad.append(f"{name!r:.80}: {got}, not {want}")
         count[got] = count.get(got, 0) + 1
+        found[name] = got
     for at, folders, names in os.walk(dest):
         if at == dest:
             folders.remove(".draft-fetch")
         for n in names:
             if os.path.relpath(os.path.join(at, n), dest) not in keys:
                 bad.append(f"{os.path.join(at, n)!r:.80} came from nowhere")
+    note(table, server, prefix, found)
     print(", ".join(f"{n} {what}" for what, n in sorted(count.items())))
     sys.exit("\n".join(bad) if bad else 0)
 
@@ -201,7 +252,7 @@ def main():
             f.writelines(json.dumps({"key": k, "text": v}) + "\n"
                          for k, v in all_keys().items())
     else:
-        {"put": put, "look": look, "check": check}[what](*rest)
+        {"put": put, "look": look, "check": check, "table": show}[what](*rest)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,10 @@ setup() {
 
 teardown() { stop_servers; }
 
+teardown_file() {
+    [ -z "${THOROUGH:-}" ] || python3 "$BATS_TEST_DIRNAME/s3keys.py" table "$BATS_FILE_TMPDIR/table" >&3
+}
+
 # fetch_all FILE PREFIX...: the whole bucket, or the part below a prefix; then once more,
 # which must find everything there.
 fetch_all() {
@@ -22,7 +26,8 @@ fetch_all() {
         run timeout 120 "$fetch" "s3://keys/$prefix" -o "dst/$prefix" $s3
         [ "$status" = 65 ] || [ "$status" = 78 ] || { echo "$status: $output"; false; }
         echo "$output" >log
-        $keys check "$1" "dst/$prefix" "$prefix" log | sed 's/^/# /' >&3
+        $keys check "$1" "dst/$prefix" "$prefix" log \
+            "$BATS_FILE_TMPDIR/table" "$BATS_TEST_DESCRIPTION" | sed 's/^/# /' >&3
         [ "${PIPESTATUS[0]}" = 0 ] || { head -5 log; false; }
         run timeout 120 "$fetch" "s3://keys/$prefix" -o "dst/$prefix" $s3
         [[ $output == *" 0 objects fetched"* ]] || { echo "$output"; false; }
