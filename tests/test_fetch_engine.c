@@ -91,6 +91,8 @@ START_TEST(a_reply_must_be_the_piece)
     h.length = 99;
     o.etag = NULL; // nothing but the size tells
     ck_assert_int_eq(piece_check(&whole, &h), E_AGAIN);
+    o.blob = "e2e107ac61ac259b87c544f6e7a4eb03422c6c21"; // the hub: it cannot change
+    ck_assert_int_eq(piece_check(&whole, &h), E_REMOTE);
 }
 END_TEST
 

@@ -33,11 +33,12 @@ void piece_range(char out[64], const struct piece *p)
     snprintf(out, 64, "bytes=%lld-%lld", (long long)p->begin, (long long)p->end - 1);
 }
 
-/* A length that is not the listed one: under the listed ETag it is the answer that is
- * wrong, else the object has changed. */
+/* A length that is not the listed one: under the listed ETag, or where a hash says
+ * which bytes are meant, it is the answer that is wrong; else the object has changed.
+ */
 static int wrong_length(const struct object *o, const struct head *h, int64_t length)
 {
-    if (o->etag && h->etag[0])
+    if ((o->etag && h->etag[0]) || o->sha256 || o->blob)
         return err_set(E_REMOTE, "%s: %lld bytes announced, %lld listed", o->key,
                        (long long)length, (long long)o->size);
     return err_set(E_AGAIN, "%s changed while it was fetched", o->key);
