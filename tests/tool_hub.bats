@@ -134,6 +134,18 @@ PY
     [ ! -e d2/config.json ] # not half of a model
 }
 
+@test "a reply of the API that cannot be read is asked for again" {
+    serve --hub-fault "garbage op=api text=%3Chtml%3E times=2" \
+        --hub-fault "cutbody op=api skip=3 times=1"
+    run -0 "$fetch" hf://acme/tiny -o dst
+    [ "$(hashes models/acme/tiny dst)" = 6 ]
+    kill "$server"
+    serve --hub-fault "garbage op=api text=%3Chtml%3E times=all"
+    run -65 "$fetch" hf://acme/tiny -o d2
+    [[ $output == *"cannot read the listing: bad JSON"* ]]
+    [ "$(grep -c '"op": "api"' log)" = 3 ]
+}
+
 @test "a store and a hub with faults" {
     serve --chaos 0.3 --seed 5
     run -0 "$fetch" hf://acme/tiny -o dst --part-size 65536

@@ -22,7 +22,7 @@
 #include "s3_list.h"
 #include "url.h"
 
-enum { PAGE_BYTES = 16 << 20, PAGES_MAX = 100000, TOKEN_MAX = 4096 };
+enum { PAGE_BYTES = 16 << 20, PAGES_MAX = 100000, PAGE_TRIES = 3, TOKEN_MAX = 4096 };
 
 struct hub {
     char *host;     // http(s)://host, without a slash at its end
@@ -437,14 +437,11 @@ static int take_next(struct listing *l, const struct http_call *c)
     return 1;
 }
 
-static int find_commit(struct listing *l, struct http *http, struct http_call *c)
+static int take_commit(struct listing *l, const struct http_call *c)
 {
     struct hub *h = l->source->state;
     struct json *v;
     const char *sha, *date = "";
-    buf_addf(&l->url, "%s/api/%s/revision/%s?expand=sha&expand=lastModified", h->host,
-             h->repo, h->revision);
-    TRY(scheme_run(l->source, http, c, ask_page, l));
     TRY(json_parse(&v, buf_text(&c->text), c->text.len));
     int rc = json_is_object(v) ? json_need_text(v, "sha", &sha)
                                : err_set(E_FORMAT, "not an object");
@@ -459,18 +456,35 @@ static int find_commit(struct listing *l, struct http *http, struct http_call *c
     return rc;
 }
 
+/* One reply of the API.  What cannot be read came from something else, which may be
+ * gone at the next attempt. */
+static int read_page(struct listing *l, struct http *http, struct http_call *c,
+                     int (*take)(struct listing *l, const struct http_call *c))
+{
+    int64_t objects = l->out->n;
+    int rc = 0;
+    for (int tries = 0; tries < PAGE_TRIES; tries++) {
+        l->out->n = objects;
+        TRY(scheme_run(l->source, http, c, ask_page, l));
+        rc = take(l, c);
+        if (rc != E_FORMAT)
+            break;
+    }
+    return rc;
+}
+
 static int list_pages(struct listing *l, struct http *http, struct http_call *c)
 {
     struct hub *h = l->source->state;
-    int rc = find_commit(l, http, c);
+    buf_addf(&l->url, "%s/api/%s/revision/%s?expand=sha&expand=lastModified", h->host,
+             h->repo, h->revision);
+    int rc = read_page(l, http, c, take_commit);
     buf_clear(&l->url);
     buf_addf(&l->url, "%s/api/%s/tree/%s?recursive=true", h->host, h->repo,
              h->commit ? h->commit : "");
     for (int more = 1; rc == 0 && more > 0;) {
         hf_route_drop(&h->routes, l->source, buf_text(&c->url)); // of the page before
-        rc = scheme_run(l->source, http, c, ask_page, l);
-        if (rc == 0)
-            rc = take_tree(l, c);
+        rc = read_page(l, http, c, take_tree);
         if (rc == 0)
             rc = more = take_next(l, c);
         if (rc > 0)
