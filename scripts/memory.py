@@ -23,7 +23,7 @@ HTTP, TLS = "http", "https"
 CASES = [
     ("4 x 1 GiB, 64 connections", HTTP, "big", ["--connections", "64"], 256, 32),
     ("4 x 1 GiB, 64 connections, https", TLS, "big", ["--connections", "64"], 256, 48),
-    ("20,000 x 16 KiB", HTTP, "small", [], 256, 40),
+    ("20,000 x 16 KiB", HTTP, "small", [], 256, 44),
     ("20,000 x 16 KiB, https", TLS, "small", [], 256, 112),
     ("a mix of three sizes", HTTP, "mix", [], 256, 96),
     ("a mix, --memory 64M, https", TLS, "mix", ["--connections", "64"], 64, 64),
