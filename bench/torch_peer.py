@@ -230,10 +230,10 @@ def target(name, runs):
         num_hidden_layers=36, num_attention_heads=32, num_key_value_heads=8, head_dim=128,
         max_position_embeddings=40960, tie_word_embeddings=False, dtype="bfloat16",
         attn_implementation="sdpa")
-    torch.set_default_dtype(torch.bfloat16)
     with torch.device("cuda"):
-        model = transformers.Qwen3Model(config).eval()
+        model = transformers.Qwen3Model(config).eval().bfloat16()
     ids = torch.randint(config.vocab_size, (rows, length), device="cuda")
+    torch.cuda.reset_peak_memory_stats()
     ms = median_ms(lambda: model(ids, output_hidden_states=True, use_cache=False), runs)
     print(f"transformers\t{name}\t{rows} x {length}\t36 layers\t{ms:.1f} ms"
           f"\t{1e3 * rows * length / ms:.0f} tokens/s\t{gib():.2f} GiB")

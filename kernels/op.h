@@ -163,8 +163,11 @@ struct delta_in {
  * q | k | v, three rows before the first of this call and then its own; a, b A [T,n_v];
  * conv f32 [C,4]; a_log, dt_bias f32 [n_v].
  *   c[t] = silu(sum_j conv[:,j] u[t+j]), j = 0..3, without rows before the document
- *   q = c_q / sqrt(sum c_q^2 + 1e-6) D^-1/2;  k = c_k / sqrt(sum c_k^2 + 1e-6);  v =
- * c_v g = -exp(a_log) log(1 + exp(a + dt_bias));  beta = 1 / (1 + exp(-b)) */
+ *   q = c_q / sqrt(sum c_q^2 + 1e-6) D^-1/2
+ *   k = c_k / sqrt(sum c_k^2 + 1e-6)
+ *   v = c_v
+ *   g = -exp(a_log) log(1 + exp(a + dt_bias))
+ *   beta = 1 / (1 + exp(-b)) */
 void op_delta_mix(struct dev *d, struct delta_in x, struct tensor u, struct tensor a,
                   struct tensor b, struct tensor conv, struct tensor a_log,
                   struct tensor dt_bias, struct tensor lo, int64_t first);

@@ -76,6 +76,8 @@ int target_random(struct target **out, struct dev *d, const struct target_config
 {
     struct target *t = mem_zero(1, sizeof *t);
     int rc = E_MEMORY;
+    if (layers < 1 || layers > c->layers)
+        bug("%lld layers of a target of %lld", (long long)layers, (long long)c->layers);
     if (!t)
         return rc;
     t->dev = d;

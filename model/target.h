@@ -60,7 +60,8 @@ bool target_streams(const struct target *t);
 void target_close(struct target *t);
 
 /* target_random is the first `layers` layers of a target of this shape with weights
- * that are drawn on the device: for benches, which need no checkpoint. */
+ * that are drawn on the device from `seed`: for benches, which need no checkpoint.
+ * E_MEMORY, or the device's error.  Closed like any other. */
 int target_random(struct target **out, struct dev *d, const struct target_config *c,
                   int64_t layers, uint64_t seed);
 
@@ -84,7 +85,7 @@ struct target_pass {
     int64_t rows;
     const int32_t *ids, *pos; /* host [rows] */
     const int32_t *lo, *hi;   /* host [rows]: keys seen, as row numbers of this pass, or
-                                 of   the cache when there is one */
+                                 of the cache when there is one */
     struct cache *cache;      /* NULL, or where the rows are appended (len grows) */
     const int64_t *tap;       /* layers to tap, ascending */
     int taps;

@@ -217,7 +217,8 @@ static int run(struct target *t, struct acts *a, struct target_pass *p, int n)
         TRY(target_stream_place(t, l));
         for (int i = 0; i < n; i++)
             layer(t, l, &a[i], &p[i]);
-        TRY(target_stream_bring(t, (l + 1) % t->layers));
+        TRY(target_stream_bring(t,
+                                (l + 1) % t->layers)); // of the next group, at the end
     }
     for (int i = 0; i < n; i++)
         finish(t, &a[i], &p[i]);

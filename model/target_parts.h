@@ -83,7 +83,7 @@ void target_stream_close(struct target *t);
 int target_stream_place(struct target *t, int64_t l);
 int target_stream_bring(struct target *t, int64_t l);
 
-/* target_load_drawn fills them without a checkpoint. */
+/* target_load_drawn fills t's layers without a checkpoint. */
 int target_load_drawn(struct target *t, uint64_t seed);
 
 /* Working memory of a pass: T rows, R rows more that are replayed.  What attention,

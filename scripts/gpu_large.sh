@@ -50,13 +50,15 @@ same() {
 same twice
 train killed -q &
 child=$!
+trap 'kill -9 $child 2>/dev/null' EXIT
 until [ -d "$dir/killed/step-00000003" ]; do
-    kill -0 $child
+    kill -0 $child || { echo "gpu_large.sh: ended before its checkpoint" >&2; exit 1; }
     sleep 0.02
 done
 kill -9 $child
 wait $child 2>/dev/null || true
-[ ! -d "$dir/killed/$last" ] || echo "gpu_large.sh: killed too late" >&2
+trap - EXIT
+[ ! -d "$dir/killed/$last" ] || { echo "gpu_large.sh: killed too late" >&2; wrong=1; }
 (train killed -q)
 same killed
 exit $wrong

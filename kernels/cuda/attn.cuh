@@ -9,7 +9,7 @@
  * and array.  A tile of keys that no row sees is never visited; one that all rows of a
  * warp see whole is not compared; the rest, at the edges, goes 16 keys at a time.
  *
- * The order of work (attn_plan.cu) is found on the device: items longest first, for the
+ * The order of work (attnplan.cu) is found on the device: items longest first, for the
  * key side also which tiles of 64 rows see a tile of 128 keys. */
 #ifndef ATTN_CUH
 #define ATTN_CUH

@@ -8,9 +8,10 @@
  * the sum are seldom rescaled.  Only lse is kept for backward.
  *
  * 4 D operations a visible pair and head; k and v of a head stay in L2, so the bound is
- * mma.sync, of which a warp of 32 rows reaches about two thirds on sm_90: the rest is
- * exp, addresses and barriers.  Rows padded instead of swizzled were 6 % slower, q in
- * registers with 32 rows 15 %, 16 rows a warp 30 % (shared memory 85 % busy).
+ * mma.sync, of which a warp of 32 rows reaches about two thirds on sm_90 (attn_span in
+ * bench/results/h200-op.tsv): the rest is exp, addresses and barriers.  Rows padded
+ * instead of swizzled were 6 % slower, q in registers with 32 rows 15 %, 16 rows a warp
+ * 30 % (shared memory 85 % busy).
  *
  * PART: a block takes only the keys of piece blockIdx.z and leaves f32 sums, divided,
  * and lse for attnpart.cu to put together. */

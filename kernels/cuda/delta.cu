@@ -12,10 +12,10 @@
  * so their sums over the lanes run side by side and only d waits for them.
  *
  * Documents do not meet either: part p of the grid takes those that begin in rows
- * [p RUN, (p + 1) RUN), the first also what goes on from before.  7 D E operations a
- * row and head on plain cores; with one long document the bound is the issue of a
- * warp's 200 or so instructions a row.  Sums run in one order whatever the rows around:
- * rows run again give the same bits.  Twin: cpu/delta.c. */
+ * [p DELTA_RUN, (p + 1) DELTA_RUN), the first also what goes on from before.  7 D E
+ * operations a row and head on plain cores; with one long document the bound is the
+ * issue of a warp's 200 or so instructions a row.  Sums run in one order whatever the
+ * rows around: rows run again give the same bits.  Twin: cpu/delta.c. */
 #include "delta.cuh"
 
 enum {
@@ -23,8 +23,7 @@ enum {
     LANES = 8,   // of a column
     COLUMNS = 2, // of a thread
     SLICE = THREADS / LANES * COLUMNS,
-    ROWS = 16, // brought to shared memory at a time
-    RUN = 512
+    ROWS = 16 // brought to shared memory at a time
 };
 
 struct delta_args {
@@ -49,8 +48,8 @@ static __device__ __forceinline__ int delta_start(const struct delta_args &x, in
 {
     if (part == 0)
         return 0;
-    const int end = min((part + 1) * RUN, x.rows);
-    const int t = delta_first(x.lo, x.first, part * RUN, end);
+    const int end = min((part + 1) * DELTA_RUN, x.rows);
+    const int t = delta_first(x.lo, x.first, part * DELTA_RUN, end);
     return t < end ? t : x.rows;
 }
 
@@ -183,7 +182,7 @@ __global__ void __launch_bounds__(THREADS, N <= 16 ? 3 : 2) // else fewer regist
     __shared__ struct delta_smem<N> tile_smem;
     const int head = blockIdx.x / x.slices, first = blockIdx.x % x.slices * SLICE;
     const int lane = threadIdx.x % LANES, own = threadIdx.x / LANES * COLUMNS;
-    const int column = first + own, limit = (blockIdx.y + 1) * RUN;
+    const int column = first + own, limit = (blockIdx.y + 1) * DELTA_RUN;
     struct delta_state<N> y = {
     };
     int t = delta_start(x, blockIdx.y);
@@ -261,7 +260,7 @@ static void delta_by_rows(const struct delta_call *c, int64_t keep)
     x.group = x.values / x.keys;
     x.width = (int)in->v.dim[2];
     x.slices = (x.width + SLICE - 1) / SLICE;
-    const dim3 grid((unsigned)(x.values * x.slices), blocks_for(x.rows, RUN));
+    const dim3 grid((unsigned)(x.values * x.slices), blocks_for(x.rows, DELTA_RUN));
     if (grid.y > 1 && keep > 0) { // another part may write it before this one reads
         float *copy = (float *)cuda_state(c->d)->scratch;
         cudaMemcpyAsync(copy, x.to, tensor_bytes(&c->state), cudaMemcpyDeviceToDevice,
@@ -294,7 +293,7 @@ static void delta_take(struct delta_chunks *x, char *scratch, size_t state)
 }
 
 /* delta_by_chunks goes chunk by chunk, as many rows in a launch as scratch has room
- * for: little enough to stay in L2 between the two kernels.  No launch writes the state
+ * for.  No launch writes the state
  * that it reads, since blocks of one may read it while others are done. */
 static void delta_by_chunks(const struct delta_call *c, bool keep)
 {

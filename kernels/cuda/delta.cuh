@@ -30,6 +30,7 @@
 
 enum {
     DELTA_CHUNK = 64,
+    DELTA_RUN = 512,                   // rows whose documents are one block's
     DELTA_WIDTH = 128,                 // D and E
     DELTA_TILE = DELTA_CHUNK * 2 * 64, // bytes of 64 x 64 in f16
     DELTA_THREADS = 128
@@ -87,6 +88,9 @@ static __device__ __forceinline__ size_t delta_at(const struct delta_chunks &x,
     return (size_t)head * (size_t)x.room + (size_t)(t - x.begin);
 }
 
+/* delta_prep fills what it makes for rows [begin, end), at most `room`; delta_scan,
+ * after it on the stream, writes their outputs and `to`, which is not `from`.  `from`
+ * is read where row `begin` goes on from before. */
 void delta_prep(struct dev *d, const struct delta_chunks *x);
 void delta_scan(struct dev *d, const struct delta_chunks *x);
 

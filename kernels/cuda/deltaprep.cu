@@ -10,12 +10,13 @@
  * without waiting for one another.  k and q leave in f16.
  *
  * At 48 value and 16 key heads 2016 fused multiply-adds a column, 64 columns and 48
- * heads make 0.19 MFLOP a row, the products 0.02; 4 KB a row and key head are read and
- * written.  Either is about 0.2 ms for 32768 rows on an H200; it takes 0.7, for a
- * column waits for itself. */
+ * heads make 0.19 MFLOP a row, the products 0.33 on tensor cores; 1.8 KB a row and key
+ * head are read and written.  That is about 0.2 ms for 32768 rows on an H200; it takes
+ * 0.7, for a column waits for itself. */
 #include "deltaprep.cuh"
 
-static_assert(sizeof(struct prep_smem) <= 48 << 10, "four blocks a multiprocessor");
+static_assert(sizeof(struct prep_smem) <= 48 << 10,
+              "four blocks on sm_90, two on sm_120");
 
 static __device__ __forceinline__ struct prep_smem *prep_space()
 {
@@ -149,7 +150,7 @@ static __device__ __forceinline__ void prep_gates(const struct delta_chunks &x,
     for (int i = 0; i < 2; i++) {
         const int r = lane + 32 * i;
         const size_t at_row = (size_t)(t + r) * (size_t)x.values + (size_t)head;
-        g[i] = prep_sum_to(r < n ? x.g[at_row] * 1.4426950408889634f : 0.0f, lane);
+        g[i] = prep_sum_to(r < n ? x.g[at_row] * ATTN_LOG2E : 0.0f, lane);
         beta[i] = r < n ? x.beta[at_row] : 0.0f;
     }
     g[1] += shfl(g[0], 31);

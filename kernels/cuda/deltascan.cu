@@ -4,20 +4,22 @@
  * A warp owns 16 columns of a head's state for as long as the document lasts, and needs
  * no other warp: it keeps S^T [16][128] as the f32 sums of its products.  Rounded to
  * f16 those registers are the left operand of S^T K^T and, as they are, the right one
- * of Q S; so are the rows' D^T of D^T K and of P D.  Nothing but K, Q, V, M and P comes
- * from shared memory, copied ahead: K, V, M and decays two chunks, Q and P one.
+ * of Q S; so are the rows' D^T of D^T K and of P D.  Nothing but K, Q, V, M, P and
+ * decays comes from shared memory, copied ahead: M and P one chunk, the others two.
  *
  * A block has 64 columns of one value head, and a multiprocessor for itself: 96 blocks
  * for one long document at 48 heads, a warp on every scheduler of 96 multiprocessors.
  * A chunk's 232 mma.sync, 2.1 MFLOP for 16 columns' 64 rows, are about 1500 cycles of
  * the some 4600 that a warp takes for it; the rest is latency, and two warps on a
- * scheduler take nearly twice as long for a chunk.  Bytes: 20 KB a row, mostly from L2.
+ * scheduler take nearly twice as long for a chunk.  Bytes: 99 KB a row are
+ * read and written, of 45 KB that there are.
  *
- * Documents do not meet: part p of the grid takes those that begin in rows [p RUN,
- * (p + 1) RUN) of the launch, the first also what goes on from before. */
+ * Documents do not meet: part p of the grid takes those that begin in rows [p
+ * DELTA_RUN, (p + 1) DELTA_RUN) of the launch, the first also what goes on from before.
+ */
 #include "deltascan.cuh"
 
-enum { RUN = 512, ROW_TILES = DELTA_CHUNK / 8, STATE_TILES = DELTA_WIDTH / 8 };
+enum { ROW_TILES = DELTA_CHUNK / 8, STATE_TILES = DELTA_WIDTH / 8 };
 
 static_assert(sizeof(struct scan_smem) <= ATTN_SMEM_MAX, "fits sm_120");
 
@@ -170,7 +172,7 @@ static __device__ __forceinline__ bool scan_center(float (&state)[STATE_TILES][4
     return true;
 }
 
-/* scan_state reads S^T from a state [128][128], or writes it. */
+/* scan_recall reads S^T from a state [128][128], scan_record writes it. */
 static __device__ __forceinline__ void scan_recall(float (&s)[STATE_TILES][4],
                                                    const float *from,
                                                    const struct lane &l)
@@ -367,7 +369,8 @@ __global__ void __launch_bounds__(DELTA_THREADS, 1)
               own = column + 16 * warp;
     const struct lane l = lane_of<DELTA_WIDTH>(threadIdx.x & 31);
     const struct lane t = lane_of<DELTA_CHUNK>(l.id); // for rows of 64
-    const int begin = x.begin + blockIdx.y * RUN, limit = min(begin + RUN, x.end);
+    const int begin = x.begin + blockIdx.y * DELTA_RUN,
+              limit = min(begin + DELTA_RUN, x.end);
     const int start = blockIdx.y ? delta_first(x.lo, x.first, begin, limit) : begin;
     if (start == limit)
         return;
@@ -443,6 +446,7 @@ __global__ void __launch_bounds__(DELTA_THREADS, 1)
 
 void delta_scan(struct dev *d, const struct delta_chunks *x)
 {
-    dim3 grid((unsigned)(x->values * SCAN_SLICES), blocks_for(x->end - x->begin, RUN));
+    dim3 grid((unsigned)(x->values * SCAN_SLICES),
+              blocks_for(x->end - x->begin, DELTA_RUN));
     launch_alone(d, KERNEL_DELTA_SCAN, delta_scan_kernel, grid, *x);
 }

@@ -5,7 +5,7 @@
  * No other file of this folder has inline assembly: tests replace this one, and run the
  * rest on a CPU (tests/emu).
  * Addresses in shared memory are 32-bit numbers, from smem_base() on.  All of it exists
- * from sm_80 on. */
+ * from sm_90 on. */
 #ifndef MMA_CUH
 #define MMA_CUH
 

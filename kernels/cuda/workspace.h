@@ -19,7 +19,8 @@ enum {
 
 static const struct dev_part cuda_parts[] = {
     {"scratch",
-     "attention: order of work, delta, sums of pieces; partial sums of norms",
+     "attention: order of work, delta, sums of pieces; partial sums of norms; "
+     "chunks of DeltaNet",
      CUDA_SCRATCH_BYTES},
     {"products", "what cuBLASLt may use inside a product", CUDA_LT_BYTES},
     {"logits", "one chunk of scores over the vocabulary", CUDA_LOGITS_BYTES},

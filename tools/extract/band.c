@@ -66,7 +66,7 @@ int band_add(struct band *b, const struct hidden_row *r, const struct hidden_for
     for (int k = 0; k < f->taps; k++) {
         size[k] = band_size(r, f, k);
         if (size[k] == 0)
-            return 0; // padding alone
+            return 0; // none of the tokens looked at is of a document
         TRY(check(b, size[k], k, r->index, taps->layer[k]));
     }
     for (int k = 0; k < f->taps; k++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* capture.c - forward pass over one row, states to the host, and what they must be.
+/* capture.c - forward passes over rows, states to the host, and what they must be.
  *
  * Silent damage is the classic failure of this stage (all-zero features from a cache of
  * the wrong block size, rows of another request, NaN kept until training): every value
@@ -173,7 +173,7 @@ static int check_last(const struct capture *c, const struct hidden_row *r, int64
     struct seen seen = {0};
     int64_t n = c->form.width;
 
-    for (int64_t s = 0; s < end && !seen.bad; s++) {
+    for (int64_t s = 0; s < end; s++) {
         look_bf16(&seen, (const uint16_t *)r->last + s * n, n);
         if (seen.bad)
             return err_set(E_FORMAT, "row %lld: last: token %lld is not finite",

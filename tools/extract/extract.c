@@ -145,6 +145,16 @@ static int check_target(struct extract *x)
     return rig_check(&x->rig, &o, cfg.taps, cfg.last);
 }
 
+/* Are documents cut at the same places?  Their numbers are another shard's. */
+static bool same_documents(const struct anchor_row *a, const struct anchor_row *b)
+{
+    for (int64_t i = 0; i < a->length; i++)
+        if ((a->doc[i] < 0) != (b->doc[i] < 0) ||
+            (i > 0 && (a->doc[i] == a->doc[i - 1]) != (b->doc[i] == b->doc[i - 1])))
+            return false;
+    return true;
+}
+
 /* check_resumed compares the text of the last shard that is there with the input, and
  * leaves the input behind it. */
 static int check_resumed(struct extract *x, int64_t next)
@@ -161,7 +171,8 @@ static int check_resumed(struct extract *x, int64_t next)
         size_t n = (size_t)old.text.length;
         bool same = rc == 1 && now.text.length == old.text.length &&
                     memcmp(old.text.ids, now.text.ids, n * sizeof(int32_t)) == 0 &&
-                    memcmp(old.text.mask, now.text.mask, n) == 0;
+                    memcmp(old.text.mask, now.text.mask, n) == 0 &&
+                    same_documents(&old.text, &now.text);
         if (!same)
             return err_set(E_CONFIG,
                            "%s: row %lld is not that of the input: made from "

@@ -119,21 +119,22 @@ static int refuse(const struct fit_ask *a)
     struct target_sizes s = target_sizes(a->target);
     size_t target = least(s.whole, s.parts), pass = smallest(a);
     char need[32], more[32], have[32];
+    const char *what = s.whole < s.parts
+                           ? "the target takes"
+                           : "embedding and two layers of the target take";
     num_bytes(need, sizeof need, (double)target);
     num_bytes(more, sizeof more, (double)pass);
     if (a->weights && target > a->weights)
-        return err_set(E_CONFIG,
-                       "--weights %s: embedding and two layers of the target take %s",
-                       num_bytes(have, sizeof have, (double)a->weights), need);
+        return err_set(E_CONFIG, "--weights %s: %s %s",
+                       num_bytes(have, sizeof have, (double)a->weights), what, need);
     if (a->passes && pass > a->passes)
         return err_set(E_CONFIG, "--memory %s: a row of %lld tokens takes %s",
                        num_bytes(have, sizeof have, (double)a->passes),
                        (long long)a->form.length, more);
     return err_set(E_CONFIG,
-                   "memory: embedding and two layers of the target take %s, a row of "
-                   "%lld tokens %s, the device has %s: no --weights or --memory "
-                   "would do, shorter rows might",
-                   need, (long long)a->form.length, more,
+                   "memory: %s %s, a row of %lld tokens %s, the device has %s: no "
+                   "--weights or --memory would do, shorter rows might",
+                   what, need, (long long)a->form.length, more,
                    num_bytes(have, sizeof have, (double)a->device));
 }
 
