@@ -27,9 +27,9 @@ static size_t call_size(size_t n)
     return n < CALL_MAX ? n : CALL_MAX;
 }
 
-static int open_read(const char *path, struct stat *st)
+static int open_read(const char *path, struct stat *st, int flags)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
     if (fd < 0)
         return err_errno(errno, "cannot open %s", path);
     int rc = 0;
@@ -48,7 +48,7 @@ int file_map(struct file_map *m, const char *path)
 {
     struct stat st;
     *m = (struct file_map){0};
-    int fd = open_read(path, &st);
+    int fd = open_read(path, &st, O_NONBLOCK); // a pipe would wait for its writer
     if (fd < 0)
         return fd;
     int rc = 0;
@@ -77,7 +77,7 @@ int file_read(const char *path, char **out, size_t *size)
     struct stat st;
     struct buf text = {0};
     int64_t got = 1;
-    int fd = open_read(path, &st);
+    int fd = open_read(path, &st, 0);
     if (fd < 0)
         return fd;
     /* The size is a hint: files of /proc say 0 and a pipe has none. */
@@ -100,10 +100,31 @@ int file_read(const char *path, char **out, size_t *size)
     return 0;
 }
 
+/* What is there and no regular file keeps its place: a terminal, /dev/null, a pipe. */
+static bool is_straight(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static int create_straight(struct file_new *f, const char *path)
+{
+    f->straight = true;
+    f->fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (f->fd < 0)
+        return err_errno(errno, "cannot write %s", path);
+    if ((f->path = mem_text(path)))
+        return 0;
+    file_new_abandon(f);
+    return E_MEMORY;
+}
+
 int file_new_create(struct file_new *f, const char *path)
 {
     struct buf tmp = {0};
-    *f = (struct file_new){NULL, -1};
+    *f = (struct file_new){NULL, -1, false};
+    if (is_straight(path))
+        return create_straight(f, path);
     buf_addf(&tmp, "%s.tmp", path);
     int rc = buf_check(&tmp);
     if (rc == 0) {
@@ -124,7 +145,17 @@ static void new_drop(struct file_new *f)
     if (f->fd >= 0)
         close(f->fd);
     mem_free(f->path);
-    *f = (struct file_new){NULL, -1};
+    *f = (struct file_new){NULL, -1, false};
+}
+
+static int close_straight(struct file_new *f)
+{
+    int fd = f->fd, rc = 0;
+    f->fd = -1;
+    if (close(fd) != 0)
+        rc = err_errno(errno, "cannot write %s", f->path);
+    new_drop(f);
+    return rc;
 }
 
 /* The folder of a path, "." for a bare name; owned by the caller. */
@@ -144,6 +175,8 @@ static char *folder_of(const char *path)
 
 int file_new_commit(struct file_new *f)
 {
+    if (f->straight)
+        return close_straight(f);
     struct buf tmp = {0};
     char *dir = folder_of(f->path);
     bool placed = false;
@@ -176,7 +209,7 @@ out:
 void file_new_abandon(struct file_new *f)
 {
     struct buf tmp = {0};
-    if (f->path) {
+    if (f->path && !f->straight) {
         buf_addf(&tmp, "%s.tmp", f->path);
         if (!tmp.failed)
             unlink(tmp.p);

@@ -29,10 +29,12 @@ int file_write(const char *path, const void *data, size_t n);
 
 /* The same in steps, for large files.  create opens PATH.tmp (truncated); commit
  * fsyncs, closes, renames, fsyncs the folder; abandon closes and unlinks.  After create
- * exactly one of the two ends it. */
+ * exactly one of the two ends it.  What is there and is no regular file (a terminal,
+ * /dev/null, a pipe) is written to as it is. */
 struct file_new {
     char *path; /* the final name; owned */
     int fd;     /* write here, with file_put or pwrite */
+    bool straight;
 };
 int file_new_create(struct file_new *f, const char *path);
 int file_new_commit(struct file_new *f);

@@ -86,8 +86,35 @@ static int same_run(const char *path, const struct shard_head *h,
     return h->id.end ? 0 : same_columns(path, h, o);
 }
 
+/* Parts are read together: what another one holds must be of the same run.  It may be
+ * written, or its end file removed, at this moment. */
+static int check_part(const char *dir, const char *name, const struct shard_options *o,
+                      const struct shard_id *id, int64_t part)
+{
+    struct shard_head h;
+    struct file_map m;
+    const void *data;
+    struct shard_id its = *id;
+    its.part = part;
+    char *path = file_path(dir, name);
+    int rc = path ? shard_head_map(&h, &m, &data, path) : E_MEMORY;
+    if (rc == 0) {
+        const char *input = st_meta(&h.st, "input");
+        rc = same_run(path, &h, o, &its);
+        if (rc == 0 && input && o->input)
+            rc = same_text(path, "input", input, o->input);
+        shard_head_drop(&h);
+        file_unmap(&m);
+    } else if (path && !file_exists(path)) {
+        rc = 0;
+    }
+    mem_free(path);
+    return rc;
+}
+
 /* Another split of the same name in this folder would be read together with ours. */
-static int check_folder(const char *dir, const struct shard_id *id, bool *end)
+static int check_folder(const char *dir, const struct shard_options *o,
+                        const struct shard_id *id, bool *end)
 {
     char **file;
     int64_t n;
@@ -105,6 +132,8 @@ static int check_folder(const char *dir, const struct shard_id *id, bool *end)
                          "%s holds %s, a run in %" PRId64 " parts; this is one of "
                          "%" PRId64,
                          dir, file[i], f.parts, id->parts);
+        else if (f.part != id->part && (f.end || f.index == 0))
+            rc = check_part(dir, file[i], o, id, f.part);
         *end = *end || (f.end && f.part == id->part);
     }
     file_list_free(file, n);
@@ -273,7 +302,7 @@ static int scan(struct shard_resume *r, const char *dir, const struct shard_opti
                 const struct shard_id *id)
 {
     bool end;
-    TRY(check_folder(dir, id, &end));
+    TRY(check_folder(dir, o, id, &end));
     TRY(take_all(r, dir, o, *id));
     if (end)
         TRY(look_at_end(r, dir, o, *id));

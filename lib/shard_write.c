@@ -272,7 +272,7 @@ int shard_end_meta(struct shard_writer *w, const char *key, const char *value)
 static int put(struct shard_writer *w, const struct shard_head_new *n)
 {
     struct buf name = {0};
-    struct file_new f = {NULL, STDOUT_FILENO};
+    struct file_new f = {.fd = STDOUT_FILENO};
     char *path = NULL;
     shard_name_add(&name, &n->id);
     int rc = buf_check(&name);

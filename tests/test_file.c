@@ -95,6 +95,21 @@ START_TEST(new_files_in_steps)
 }
 END_TEST
 
+START_TEST(devices_keep_their_place)
+{
+    const char *link = kit_path("%s/null", kit_tmp_dir());
+    ck_assert_int_eq(symlink("/dev/null", link), 0);
+    kit_ok(file_write(link, "gone", 4));
+    struct file_new f;
+    kit_ok(file_new_create(&f, link));
+    file_new_abandon(&f);
+    struct stat st;
+    ck_assert_int_eq(lstat(link, &st), 0);
+    ck_assert(S_ISLNK(st.st_mode));
+    ck_assert(!file_exists(kit_path("%s.tmp", link)));
+}
+END_TEST
+
 START_TEST(bare_names_lie_in_the_working_folder)
 {
     ck_assert_int_eq(chdir(kit_tmp_dir()), 0);
@@ -294,6 +309,6 @@ START_TEST(checksums)
 END_TEST
 
 KIT_MAIN("file, hash", writes_and_reads, failures_name_the_path,
-         failed_commit_leaves_nothing, new_files_in_steps,
+         failed_commit_leaves_nothing, new_files_in_steps, devices_keep_their_place,
          bare_names_lie_in_the_working_folder, maps, transfers, lists_inputs_only,
          folders, paths, names_that_others_wrote, lets_go_of_what_is_written, checksums)

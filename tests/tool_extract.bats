@@ -146,6 +146,21 @@ same() { diff -r "$hidden" "$1"; }
     [ -s "$tmp/whole.aux" ]
 }
 
+@test "a part of another run is not put beside the parts that are there" {
+    extract -q --part 0/2 -o "$tmp/mixed" "$packed"
+    run "$BIN/draft-extract" -m "$target" --taps 0,1 --part 1/2 -o "$tmp/mixed" "$packed"
+    [ "$status" = 78 ]
+    [[ $output == *"-0-of-2-"*"of another run: taps is"* ]]
+    run extract --aux fp8 --part 1/2 -o "$tmp/mixed" "$packed"
+    [ "$status" = 78 ]
+    head -20 "$BATS_FILE_TMPDIR/text.jsonl" |
+        "$BIN/draft-pack" -q --length 128 -o "$tmp/other" --format jsonl -
+    run extract --part 1/2 -o "$tmp/mixed" "$tmp/other"
+    [ "$status" = 78 ]
+    [ "$(find "$tmp/mixed" -name '*-1-of-2*.safetensors')" = "" ]
+    extract -q --part 1/2 -o "$tmp/mixed" "$packed"
+}
+
 @test "from-row starts behind the rows before it" {
     extract -q --from-row 2 -o "$tmp/late" "$packed"
     cat "$packed"/packed-*.safetensors | extract -q --from-row 2 -o - - >"$tmp/stream"

@@ -322,6 +322,17 @@ packed-2-of-3-end.safetensors" ]
     run -64 "$pack" in -o out "${o[@]}" --part 3
 }
 
+@test "a bus error ends with a message and 74" {
+    mkfifo pipe
+    "$pack" - -o out --format jsonl <pipe 2>err &
+    exec 8>pipe
+    until [ -e out/.packed.lock ]; do sleep 0.05; done
+    kill -BUS $!
+    run -74 wait $!
+    exec 8>&-
+    [[ $(cat err) == *"cut short meanwhile"* ]]
+}
+
 @test "one writer at a time in a folder, or in a part of it" {
     mkdir out
     exec 9>out/.packed.lock

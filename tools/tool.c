@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 struct tool_common tool_common = {.progress = "auto"};
@@ -18,6 +19,16 @@ static void on_stop(int sig)
         raise(sig);
     }
     __atomic_store_n(&tool_stop, 1, __ATOMIC_RELAXED);
+}
+
+/* A file that is mapped and then cut short, or a disk that fails below it, is a signal
+ * on Linux, wherever the byte is touched: nothing but leaving is safe then. */
+static void on_bus(int sig)
+{
+    static const char text[] =
+        "bus error: a file that is read was cut short meanwhile, or its disk failed\n";
+    (void)sig;
+    _exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? EX_OSERR : EX_IOERR);
 }
 
 /* A signal that was ignored when the tool began (nohup, a background job) stays so.
@@ -83,6 +94,7 @@ int tool_begin(struct tool *t, int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     catch_stop(SIGINT);
     catch_stop(SIGTERM);
+    signal(SIGBUS, on_bus);
     TRY(check_processor());
     TRY(opt_parse(argc, argv, t->options, &t->inputs));
     t->input = argv + 1;
