@@ -76,6 +76,7 @@ int file_make_dirs(const char *path); /* like mkdir -p, and durable */
 int file_sync_dir(const char *path);
 int file_remove_tree(const char *path); /* absent is fine */
 bool file_exists(const char *path);
+bool file_same(const char *a, const char *b); /* both there, and one file or folder */
 bool file_is_dir(const char *path);
 int64_t file_size(const char *path); /* negative code on failure */
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "err.h"
+#include "hash.h"
 #include "json.h"
 #include "mem.h"
 
@@ -291,6 +292,21 @@ void st_close(struct st_file *f)
     file_unmap(&f->map);
     mem_free(f->path);
     *f = (struct st_file){0};
+}
+
+int st_check_data(const struct st_file *f)
+{
+    const char *sum = st_meta(&f->header, "data_xxh3");
+    uint64_t want;
+    if (!sum)
+        return 0;
+    int rc = hash_parse(sum, &want);
+    if (rc < 0)
+        return err_wrap(rc, "%s", f->path);
+    if (hash_bytes(f->map.data + f->header.header_bytes,
+                   (size_t)f->header.data_bytes) == want)
+        return 0;
+    return err_set(E_FORMAT, "%s: damaged: the checksum of its data differs", f->path);
 }
 
 const void *st_data(const struct st_file *f, const struct st_tensor *t)

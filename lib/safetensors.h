@@ -81,6 +81,10 @@ struct st_file {
 };
 int st_open(struct st_file *f, const char *path);
 void st_close(struct st_file *f);
+
+/* st_check_data compares the data with the checksum in its metadata (data_xxh3, which
+ * draft-train writes): E_FORMAT when they differ.  Without one it is 0. */
+int st_check_data(const struct st_file *f);
 const void *st_data(const struct st_file *f, const struct st_tensor *t);
 
 /* st_need finds a tensor and checks its shape (rank dims follow, -1 = any); the message

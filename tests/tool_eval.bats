@@ -196,11 +196,24 @@ differs() { # DRAFTER HIDDEN
     expect 64 "one file" -m "$target" --plain "$p" "$p"
     expect 64 "--plain" -m "$target" --drafter "$tmp/run" --temperature 1 "$p"
     expect 64 "--tokens" -m "$target" --plain -n 0 "$p"
+    cp "$p" "$here/p"
+    expect 64 "is read as input" -m "$target" --plain "$here/p" --emit "$here/p"
+    expect 64 "name one file" -m "$target" --plain "$p" --ids "$here/a" --emit "$here/a"
+    cmp "$p" "$here/p"
     expect 66 "nowhere" -m "$target" --plain "$tmp/nowhere"
     expect 66 "nowhere" -m "$target" --drafter "$tmp/nowhere" "$p"
     expect 78 "positions" -m "$target" --plain -n 5000 "$p"
     expect 65 "trained on target" -m tests/golden/target-qwen3-tied/model \
         --drafter "$tmp/run" --walk "$tmp/hidden"
+}
+
+@test "a damaged drafter is not decoded with" {
+    cp -r "$tmp/run" "$here/run"
+    f=$here/run/$(cat "$here/run/latest")/model.safetensors
+    printf '\377' | dd of="$f" bs=1 seek=$(($(wc -c <"$f") - 100)) conv=notrunc status=none
+    run "$BIN/draft-eval" -q -m "$target" --drafter "$here/run" -n 4 "$tmp/prompts.jsonl"
+    [ "$status" = 65 ]
+    [[ $output == *"model.safetensors: damaged: the checksum"* ]]
 }
 
 @test "a target with recurrent states is rolled back" {

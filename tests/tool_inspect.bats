@@ -134,7 +134,7 @@ EOF
     size=$(stat -c %s run/step-00000002/model.safetensors)
     flip run/step-00000002/model.safetensors $((size - 1))
     run -65 "$inspect" run
-    [[ $output == *"run/step-00000002/model.safetensors: data: checksum does not match"* ]]
+    [[ $output == *"run/step-00000002/model.safetensors: damaged: the checksum of its data differs"* ]]
     truncate -s -1 run/step-00000010/state.safetensors
     run -65 "$inspect" --next-row run
     [[ $output == *"state.safetensors: cut: data of 7 bytes"* ]]

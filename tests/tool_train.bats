@@ -122,6 +122,16 @@ step-00000120" ]
     diff -r "$D/folder" "$D/piped"
 }
 
+@test "a stream that ends early costs no step" {
+    cat "$IN"/*.safetensors >"$D/whole"
+    INPUT=- refused 78 "is saved)" \
+        train "$D/short" -q --steps 900 --save-every 0 --valid-every 0 <"$D/whole"
+    [[ $stderr =~ after\ row\ ([0-9]+):.*\(step\ ([0-9]+)\ is ]]
+    step=${BASH_REMATCH[2]}
+    [ $((BASH_REMATCH[1] / 2)) = "$step" ]
+    [ "$(cat "$D/short/latest")" = "$(printf 'step-%08d' "$step")" ]
+}
+
 @test "a signal ends the wait for a stream that brings no more" {
     rows=$("$BIN/draft-inspect" -q "$IN" | sed -n 's/^ *rows  *//p')
     mkfifo "$D/fifo"

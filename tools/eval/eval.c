@@ -6,6 +6,9 @@
  *     shards  -> --walk:  the same rounds from stored states, without the target */
 #include "eval.h"
 
+#include <string.h>
+
+#include "file.h"
 #include "live.h"
 #include "offline.h"
 
@@ -86,10 +89,30 @@ static int check_numbers(void)
     return 0;
 }
 
+/* No output lands on an input, or on another output. */
+static int check_outputs(const struct tool *tool)
+{
+    const char *const path[] = {cfg.output, cfg.ids, cfg.emit, cfg.rounds};
+    const char *const option[] = {"--output", "--ids", "--emit", "--rounds"};
+    for (int i = 0; i < 4; i++) {
+        if (!*path[i] || strcmp(path[i], "-") == 0)
+            continue;
+        for (int64_t k = 0; k < tool->inputs; k++)
+            if (file_same(path[i], tool->input[k]))
+                return err_set(E_USAGE, "%s %s: is read as input", option[i], path[i]);
+        for (int k = 0; k < i; k++)
+            if (strcmp(path[i], path[k]) == 0 && strcmp(path[i], "/dev/null") != 0)
+                return err_set(E_USAGE, "%s and %s name one file: %s", option[k],
+                               option[i], path[i]);
+    }
+    return 0;
+}
+
 static int check_options(const struct tool *tool)
 {
     TRY(check_models());
     TRY(check_numbers());
+    TRY(check_outputs(tool));
     if (tool->inputs == 0)
         return err_set(E_USAGE, cfg.walk ? "no hidden shards" : "no prompts");
     if (tool->inputs > 1 && !cfg.walk)

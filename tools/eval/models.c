@@ -12,8 +12,8 @@
 #include "num.h"
 #include "safetensors.h"
 
-/* digest fills `text`, and `trained_on` with the target that the drafter's metadata
- * name, "" when none. */
+/* digest checks what has a checksum, and fills `text`, and `trained_on` with the target
+ * that the drafter's metadata name, "" when none. */
 static int digest(char text[HASH_TEXT], char trained_on[HASH_TEXT], const char *dir)
 {
     struct st_model m = {0};
@@ -21,6 +21,8 @@ static int digest(char text[HASH_TEXT], char trained_on[HASH_TEXT], const char *
 
     TRY(st_model_open(&m, dir));
     int rc = st_model_digest(&m, &value);
+    for (int64_t i = 0; i < m.files && rc == 0; i++)
+        rc = st_check_data(&m.file[i]);
     if (rc == 0)
         hash_text(text, value);
     const char *named = m.files > 0 ? st_meta(&m.file[0].header, "target") : NULL;

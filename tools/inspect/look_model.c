@@ -37,19 +37,6 @@ bool look_is_checkpoint(const char *dir)
 
 /* ---- one file ---- */
 
-static int verify(const struct st_file *f)
-{
-    const char *text = st_meta(&f->header, "data_xxh3");
-    uint64_t want;
-    if (!text)
-        return 0;
-    TRY(hash_parse(text, &want));
-    size_t at = f->header.header_bytes;
-    if (hash_bytes(f->map.data + at, f->map.size - at) == want)
-        return 0;
-    return err_set(E_FORMAT, "%s: data: checksum does not match", f->path);
-}
-
 static bool is_float(enum st_type t)
 {
     return t == ST_F8_E4M3 || t == ST_BF16 || t == ST_F16 || t == ST_F32 || t == ST_F64;
@@ -100,7 +87,7 @@ static int tell_file(struct look *l, const struct st_file *file)
 {
     struct facts *f = &l->facts;
     struct sums sums = {0};
-    TRY(verify(file));
+    TRY(st_check_data(file));
     facts_begin(f, file->path, "safetensors", "safetensors file, whole");
     look_meta(f, &file->header);
     for (int64_t i = 0; i < file->header.tensors; i++)
@@ -151,7 +138,7 @@ static int tell_model(struct look *l, const struct st_model *m)
     struct sums sums = {0};
     uint64_t digest;
     for (int64_t i = 0; i < m->files; i++)
-        TRY(verify(&m->file[i]));
+        TRY(st_check_data(&m->file[i]));
     TRY(tell_config(f, m->dir));
     for (int64_t i = 0; i < m->entries; i++)
         add_sums(&sums, m->entry[i].tensor);
@@ -190,7 +177,7 @@ static int tell_state(struct look *l, const char *dir)
     int rc = path ? st_open(&f, path) : E_MEMORY;
     mem_free(path);
     TRY(rc);
-    rc = verify(&f);
+    rc = st_check_data(&f);
     for (int i = 0; i < 3 && rc == 0; i++) {
         int64_t value;
         rc = need_count(&f, keys[i], &value);
@@ -289,7 +276,7 @@ static int read_next_row(const char *path, int64_t *row)
 {
     struct st_file f;
     TRY(st_open(&f, path));
-    int rc = verify(&f);
+    int rc = st_check_data(&f);
     if (rc == 0)
         rc = need_count(&f, "next_row", row);
     st_close(&f);

@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "err.h"
 #include "file.h"
@@ -305,12 +304,8 @@ static void tell_end(const struct run *r)
 /* check_side refuses to write a side file over what is read. */
 static int check_side(const struct run *r, const char *option, const char *path)
 {
-    struct stat side, in;
-    if (!path || stat(path, &side) != 0 || !S_ISREG(side.st_mode))
-        return 0;
-    for (int64_t i = 0; i < r->input.n; i++)
-        if (stat(r->input.at[i].path, &in) == 0 && in.st_dev == side.st_dev &&
-            in.st_ino == side.st_ino)
+    for (int64_t i = 0; path && i < r->input.n; i++)
+        if (file_same(path, r->input.at[i].path))
             return err_set(E_USAGE, "%s %s: is read as input", option, path);
     return 0;
 }

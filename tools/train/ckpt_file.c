@@ -115,15 +115,9 @@ out:
 
 int ckpt_file_open(struct st_file *f, const char *path)
 {
-    uint64_t want;
     TRY(st_open(f, path));
-    const char *sum = st_meta(&f->header, KEY);
-    int rc = sum ? hash_parse(sum, &want) : err_set(E_FORMAT, "no %s", KEY);
-    if (rc < 0)
-        err_wrap(rc, "%s", path);
-    else if (hash_bytes(f->map.data + f->header.header_bytes,
-                        (size_t)f->header.data_bytes) != want)
-        rc = err_set(E_FORMAT, "%s: damaged: the checksum of its data differs", path);
+    int rc = st_meta(&f->header, KEY) ? st_check_data(f)
+                                      : err_set(E_FORMAT, "%s: no %s", path, KEY);
     if (rc < 0)
         st_close(f);
     return rc;

@@ -105,16 +105,29 @@ static int stopped(struct steps *l, int64_t t)
         (long long)t, (long long)l->recipe->steps, t ? ": saved" : "");
 }
 
+/* kept saves what steps up to t have made before the next one failed with `rc`: an
+ * input that ends, or is damaged, costs no more than that. */
+static int kept(struct steps *l, int64_t t, int rc)
+{
+    char why[ERR_TEXT_MAX];
+    if (t <= l->ckpt->step)
+        return rc;
+    snprintf(why, sizeof why, "%s", err_text());
+    if (save(l, t) < 0)
+        return err_set(rc, "%s", why);
+    return err_set(rc, "%s (step %lld is saved)", why, (long long)t);
+}
+
 int steps_run(struct steps *l)
 {
     double begun = log_now();
     int64_t steps = l->recipe->steps;
     for (int64_t t = l->ckpt->step + 1; t <= steps; t++) {
         int rc = one_step(l, t);
+        if (rc < 0 && (rc == E_DEVICE || l->work->dev->error))
+            return rc;
         if (rc < 0)
-            return tool_stop && rc != E_DEVICE && !l->work->dev->error
-                       ? stopped(l, t - 1)
-                       : rc;
+            return tool_stop ? stopped(l, t - 1) : kept(l, t - 1, rc);
         TRY(guard_step(l->guard, t, l->log));
         progress(l, t, begun);
         if (l->valid->in.reader && is_due(l, l->valid_every, t))
