@@ -529,7 +529,7 @@ static void close_all(struct put *p)
 
 int put_run(char **path, int n, const char *url, const struct put_rules *rules)
 {
-    struct put p = {.rules = rules, .fates = {rules->log, rules->json}};
+    struct put p = {.rules = rules, .fates = {.log = rules->log, .json = rules->json}};
     int rc;
     pthread_mutex_init(&p.lock, NULL);
     pace_start(&p.pace, rules->connections, rules->rate, log_now());
