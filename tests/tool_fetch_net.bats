@@ -249,7 +249,10 @@ PY
     run -78 timeout 60 python3 peak.py "$fetch" s3://b -o dst $s3 --memory 40MiB
     [[ $output == *"s3://b: the listing does not end before --memory does: "*"000 objects so far"* ]]
     peak=$(sed -n 's/ KiB at most//p' <<<"$output")
-    [ "$peak" -lt $((40 * 1024)) ] || { echo "$output"; false; }
+    case $BIN in
+    *address* | *thread*) ;; # a sanitizer's memory is not
+    *) [ "$peak" -lt $((40 * 1024)) ] || { echo "$output"; false; } ;;
+    esac
     # a list of URLs that does not end
     yes "$url/b/one.txt" >urls &
     yes=$!
