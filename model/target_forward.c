@@ -217,8 +217,8 @@ static int run(struct target *t, struct acts *a, struct target_pass *p, int n)
         TRY(target_stream_place(t, l));
         for (int i = 0; i < n; i++)
             layer(t, l, &a[i], &p[i]);
-        TRY(target_stream_bring(t,
-                                (l + 1) % t->layers)); // of the next group, at the end
+        // behind the last layer comes the next group's first
+        TRY(target_stream_bring(t, (l + 1) % t->layers));
     }
     for (int i = 0; i < n; i++)
         finish(t, &a[i], &p[i]);

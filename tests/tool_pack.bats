@@ -327,7 +327,8 @@ packed-2-of-3-end.safetensors" ]
     mkfifo pipe
     "$pack" - -o out --format jsonl <pipe 2>err &
     exec 8>pipe
-    until [ -e out/.packed.lock ]; do sleep 0.05; done
+    for _ in $(seq 400); do [ ! -e out/.packed.lock ] || break; sleep 0.05; done
+    [ -e out/.packed.lock ]
     kill -BUS $!
     run -74 wait $!
     exec 8>&-

@@ -9,6 +9,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "file.h"
+
 struct tool_common tool_common = {.progress = "auto"};
 volatile sig_atomic_t tool_stop;
 
@@ -133,4 +135,12 @@ int tool_not_terminal(const char *output)
         return 0;
     return err_set(E_USAGE, "binary data are not written to a terminal: "
                             "give -o or redirect the output");
+}
+
+int tool_not_input(const struct tool *t, const char *option, const char *output)
+{
+    for (int64_t i = 0; i < t->inputs; i++)
+        if (file_same(output, t->input[i]))
+            return err_set(E_USAGE, "%s %s: is read as input", option, output);
+    return 0;
 }

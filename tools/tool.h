@@ -75,4 +75,8 @@ static inline int tool_stopped(void)
 /* tool_not_terminal refuses (E_USAGE) to write binary to a terminal. */
 int tool_not_terminal(const char *output);
 
+/* tool_not_input refuses (E_USAGE) an output that is one of the tool's inputs; option
+ * names it. */
+int tool_not_input(const struct tool *t, const char *option, const char *output);
+
 #endif

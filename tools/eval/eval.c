@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "file.h"
 #include "live.h"
 #include "offline.h"
 
@@ -97,9 +96,7 @@ static int check_outputs(const struct tool *tool)
     for (int i = 0; i < 4; i++) {
         if (!*path[i] || strcmp(path[i], "-") == 0)
             continue;
-        for (int64_t k = 0; k < tool->inputs; k++)
-            if (file_same(path[i], tool->input[k]))
-                return err_set(E_USAGE, "%s %s: is read as input", option[i], path[i]);
+        TRY(tool_not_input(tool, option[i], path[i]));
         for (int k = 0; k < i; k++)
             if (strcmp(path[i], path[k]) == 0 && strcmp(path[i], "/dev/null") != 0)
                 return err_set(E_USAGE, "%s and %s name one file: %s", option[k],

@@ -10,7 +10,6 @@
 
 #include "band.h"
 #include "feed.h"
-#include "file.h"
 #include "hash.h"
 #include "num.h"
 #include "recheck.h"
@@ -105,9 +104,7 @@ static int check_options(struct extract *x)
         return err_set(E_USAGE, "--aux %s: not bf16 or fp8", cfg.aux);
     if (cfg.from_row < 0)
         return err_set(E_USAGE, "--from-row is not negative");
-    for (int64_t i = 0; i < x->tool->inputs; i++)
-        if (file_same(cfg.output, x->tool->input[i]))
-            return err_set(E_USAGE, "--output %s: is read as input", cfg.output);
+    TRY(tool_not_input(x->tool, "--output", cfg.output));
     TRY(check_sizes());
     if (cfg.band != 0 && !(cfg.band > 1))
         return err_set(E_USAGE, "--band %g: 0 or above 1", cfg.band);

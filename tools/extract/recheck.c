@@ -131,37 +131,46 @@ static double value(const struct hidden_form *f, const void *aux, const float *s
     return (double)num_bf16_f32(((const uint16_t *)aux)[at * f->width + i]);
 }
 
+/* How far stored values are from computed ones, by norms. */
+struct gap {
+    double sum, all;
+};
+
+static void gap_add(struct gap *g, double stored, double computed)
+{
+    g->sum += (stored - computed) * (stored - computed);
+    g->all += computed * computed;
+}
+
+static double gap_share(const struct gap *g)
+{
+    double share = sqrt(g->sum / g->all);
+    return isfinite(share) ? share : INFINITY;
+}
+
 /* apart is |stored - computed| / |computed| over the tokens of tap k; infinite where a
  * stored one is no number. */
 static double apart(const struct hidden_form *f, const struct row *stored,
                     const struct hidden_row *r, int k)
 {
-    double sum = 0, all = 0;
+    struct gap g = {0};
     for (int64_t s = 0; s < f->length; s++)
         for (int64_t i = 0; i < f->width && r->doc[s] >= 0; i++) {
             int64_t at = s * f->taps + k;
-            double a = value(f, stored->aux, stored->scale, at, i);
-            double b = value(f, r->aux, r->scale, at, i);
-            sum += (a - b) * (a - b);
-            all += b * b;
+            gap_add(&g, value(f, stored->aux, stored->scale, at, i),
+                    value(f, r->aux, r->scale, at, i));
         }
-    double share = sqrt(sum / all);
-    return isfinite(share) ? share : INFINITY;
+    return gap_share(&g);
 }
 
 /* apart_last is the same for `last`. */
 static double apart_last(const struct hidden_form *f, const uint16_t *stored,
                          const uint16_t *computed)
 {
-    double sum = 0, all = 0;
-    for (int64_t i = 0; i < f->length * f->width; i++) {
-        double a = (double)num_bf16_f32(stored[i]);
-        double b = (double)num_bf16_f32(computed[i]);
-        sum += (a - b) * (a - b);
-        all += b * b;
-    }
-    double share = sqrt(sum / all);
-    return isfinite(share) ? share : INFINITY;
+    struct gap g = {0};
+    for (int64_t i = 0; i < f->length * f->width; i++)
+        gap_add(&g, (double)num_bf16_f32(stored[i]), (double)num_bf16_f32(computed[i]));
+    return gap_share(&g);
 }
 
 static bool same_bytes(const struct hidden_form *f, const struct row *stored,
