@@ -103,13 +103,13 @@ static int damaged(const struct object *o, const char *more, const char *what,
 
 int want_crc(const struct want *w, const struct object *o, uint64_t got)
 {
-    char is[17], not [17];
+    char is[17], due[17];
     int digits = w->crc == CRC64NVME ? 16 : 8;
     if (w->kind != WANT_CRC || got == w->value)
         return 0;
     snprintf(is, sizeof is, "%0*llx", digits, (unsigned long long)got);
-    snprintf(not, sizeof not, "%0*llx", digits, (unsigned long long)w->value);
-    return damaged(o, "", names[w->crc], is, not );
+    snprintf(due, sizeof due, "%0*llx", digits, (unsigned long long)w->value);
+    return damaged(o, "", names[w->crc], is, due);
 }
 
 struct want_run {
@@ -168,7 +168,7 @@ int want_end(struct want_run *r, const struct object *o)
 {
     static const char *const what[] = {"its SHA-256", "its MD5 (ETag)", "its SHA-1"};
     uint8_t got[DIGEST_MAX], want[DIGEST_MAX];
-    char is[2 * DIGEST_MAX + 1], not [2 * DIGEST_MAX + 1];
+    char is[2 * DIGEST_MAX + 1], due[2 * DIGEST_MAX + 1];
     if (r->part)
         end_part(r);
     digest_take(r->whole, got);
@@ -180,9 +180,9 @@ int want_end(struct want_run *r, const struct object *o)
     if (memcmp(got, want, n) == 0)
         return 0;
     digest_to_hex(is, got, n);
-    digest_to_hex(not, want, n);
+    digest_to_hex(due, want, n);
     return damaged(o, guess ? ", or uploaded in parts of different sizes" : "",
-                   what[kind], is, not );
+                   what[kind], is, due);
 }
 
 void want_drop(struct want_run *r)
