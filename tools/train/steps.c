@@ -22,9 +22,11 @@ static struct ckpt_place place(const struct steps *l, int64_t step)
     return (struct ckpt_place){step, epoch, rows > 0 ? taken - epoch * rows : taken};
 }
 
-/* gather adds up the gradients of one step's rows, over all ranks. */
-static int gather(struct steps *l, struct metrics *m)
+/* gather adds up the gradients of one step's rows, over all ranks.  The weights stay
+ * those of the step before. */
+static int gather(struct steps *l)
 {
+    struct metrics *m = &l->last;
     *m = (struct metrics){0};
     for (int64_t i = 0; i < l->recipe->accumulate; i++) {
         struct intake_row row;
@@ -36,20 +38,17 @@ static int gather(struct steps *l, struct metrics *m)
     return comm_sum_tensor(l->comm, l->optim->state.dev, l->optim->grads);
 }
 
-/* one_step takes step t and records it.  Rows without an anchor teach nothing: a step
- * of such rows alone leaves the weights as they are. */
+/* one_step takes step t, once gathered, and records it.  Rows without an anchor teach
+ * nothing: a step of such rows alone leaves the weights as they are. */
 static int one_step(struct steps *l, int64_t t)
 {
     const struct recipe *r = l->recipe;
     struct metrics *m = &l->last;
     struct ckpt_place at = place(l, t);
     struct metrics_record record = {.step = t, .epoch = at.epoch, .row = at.row};
-    int rc = gather(l, m);
-    if (rc < 0)
-        return err_wrap(rc, "step %lld", (long long)t);
     record.rate = schedule_lr(t, r->steps, (int64_t)r->warmup, r->lr);
     if (m->weight > 0) {
-        rc = optimizer_step(l->optim, m->weight, record.rate, t, &record.norm);
+        int rc = optimizer_step(l->optim, m->weight, record.rate, t, &record.norm);
         if (rc < 0)
             return err_wrap(rc, "step %lld, rows up to %lld of %s", (long long)t,
                             (long long)at.row - 1, l->in->view.name);
@@ -105,17 +104,22 @@ static int stopped(struct steps *l, int64_t t)
         (long long)t, (long long)l->recipe->steps, t ? ": saved" : "");
 }
 
-/* kept saves what steps up to t have made before the next one failed with `rc`: an
- * input that ends, or is damaged, costs no more than that. */
-static int kept(struct steps *l, int64_t t, int rc)
+/* unfed ends a run whose rows of step t could not be had, for `rc`, and keeps what the
+ * steps before have made: an input that ends, or is damaged, costs no more. */
+static int unfed(struct steps *l, int64_t t, int rc)
 {
     char why[ERR_TEXT_MAX];
-    if (t <= l->ckpt->step)
+    err_wrap(rc, "step %lld", (long long)t);
+    if (rc == E_DEVICE || l->work->dev->error)
+        return rc;
+    if (tool_stop)
+        return stopped(l, t - 1);
+    if (t - 1 <= l->ckpt->step)
         return rc;
     snprintf(why, sizeof why, "%s", err_text());
-    if (save(l, t) < 0)
+    if (save(l, t - 1) < 0)
         return err_set(rc, "%s", why);
-    return err_set(rc, "%s (step %lld is saved)", why, (long long)t);
+    return err_set(rc, "%s (step %lld is saved)", why, (long long)t - 1);
 }
 
 int steps_run(struct steps *l)
@@ -123,11 +127,10 @@ int steps_run(struct steps *l)
     double begun = log_now();
     int64_t steps = l->recipe->steps;
     for (int64_t t = l->ckpt->step + 1; t <= steps; t++) {
-        int rc = one_step(l, t);
-        if (rc < 0 && (rc == E_DEVICE || l->work->dev->error))
-            return rc;
+        int rc = gather(l);
         if (rc < 0)
-            return tool_stop ? stopped(l, t - 1) : kept(l, t - 1, rc);
+            return unfed(l, t, rc);
+        TRY(one_step(l, t));
         TRY(guard_step(l->guard, t, l->log));
         progress(l, t, begun);
         if (l->valid->in.reader && is_due(l, l->valid_every, t))
